@@ -1,0 +1,1 @@
+"""Flags that people set while a run is under way."""

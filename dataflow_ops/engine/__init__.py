@@ -1,0 +1,1 @@
+"""Runs one task: claim, batches, publish, commit."""

@@ -1,0 +1,1 @@
+"""Plain functions on Arrow buffers and numpy arrays: no I/O."""

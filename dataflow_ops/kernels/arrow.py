@@ -1,0 +1,40 @@
+"""Arrow string columns as numpy views, without a copy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+U8 = npt.NDArray[np.uint8]
+U32 = npt.NDArray[np.uint32]
+U64 = npt.NDArray[np.uint64]
+I64 = npt.NDArray[np.int64]
+F64 = npt.NDArray[np.float64]
+
+
+def string_buffers(column: Any) -> tuple[U8, I64]:
+    """UTF-8 bytes and offsets of a string column.
+
+    Args:
+        column: pyarrow Array or ChunkedArray of (large_)string or (large_)binary, nulls read as empty.
+
+    Returns:
+        ``(data, offsets)``: uint8 bytes, and int64 offsets of shape ``(n + 1,)`` into them; row i is
+        ``data[offsets[i]:offsets[i + 1]]``. Views on Arrow's memory where the column is one chunk of
+        ``large_string``; keep the column alive while using them.
+    """
+    if isinstance(column, pa.ChunkedArray):
+        column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    if isinstance(column, pa.ChunkedArray):  # combine_chunks of an empty column
+        column = pa.array([], pa.large_binary())
+    wide = pa.large_string() if pa.types.is_string(column.type) or pa.types.is_large_string(column.type) else pa.large_binary()
+    column = column.cast(wide)
+    _, offsets, data = column.buffers()
+    if offsets is None or len(column) == 0:
+        return np.empty(0, np.uint8), np.zeros(1, np.int64)
+    view = np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1]
+    body = np.frombuffer(data, np.uint8) if data is not None and data.size else np.empty(0, np.uint8)
+    return body, view

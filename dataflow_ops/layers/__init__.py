@@ -1,0 +1,1 @@
+"""The six layers; each knows data sets only, never another layer."""

@@ -1,0 +1,1 @@
+"""Selected rows to shards."""

@@ -1,0 +1,1 @@
+"""Gates L1 and L2: statistics, verdicts, rejects."""

@@ -1,0 +1,1 @@
+"""Sources to chunks to fetched files."""

@@ -1,0 +1,1 @@
+"""Labels and the sampling plan."""

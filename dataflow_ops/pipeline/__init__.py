@@ -1,0 +1,1 @@
+"""The only wiring: which steps exist and in which order they run."""

@@ -1,0 +1,1 @@
+"""What is done, by whom and how often: the database behind runs and tasks."""
