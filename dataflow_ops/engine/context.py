@@ -1,0 +1,82 @@
+"""What every process of a run needs to know, in one picklable value."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import psutil
+
+from dataflow_ops.protocols import Step
+from dataflow_ops.settings import JobSettings
+
+
+class Hooks(Protocol):
+    """Called around every durable action; tests pass one that kills the process there."""
+
+    def reached(self, point: str) -> None:
+        """``point`` is ``<before|after> <stage|publish|commit|pointer> <step>``."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoHooks:
+    """The hooks of a normal run: nothing happens."""
+
+    def reached(self, point: str) -> None:
+        """Do nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """Where a run's state and bytes are, and what it is to do.
+
+    Attributes:
+        run_id: the run's name in state.
+        settings: the job, overrides merged.
+        root: storage root: data, staging, indexes, versions.
+        state_url: SQLAlchemy URL.
+        lease_s: a task whose owner has not been heard of for so long may be claimed by another.
+        batch_rows: most rows in a batch; never shapes output.
+        batch_bytes: most payload bytes in a batch.
+        stage_every_s: work between two staged checkpoints of one task.
+        hooks: see :class:`Hooks`.
+    """
+
+    run_id: str
+    settings: JobSettings
+    root: Path
+    state_url: str
+    lease_s: float = 60.0
+    batch_rows: int = 2_000
+    batch_bytes: int = 64 << 20
+    stage_every_s: float = 5.0
+    hooks: Hooks = field(default_factory=NoHooks)
+
+
+StepBuilder = Callable[[RunContext], Mapping[str, Step]]
+"""Builds a run's steps by name inside the process that runs them; must be importable by name."""
+
+
+def owner_name() -> str:
+    """Name of this process for leases: host, process id, start time (process ids are used again)."""
+    started = int(psutil.Process().create_time() * 100)
+    return f"{socket.gethostname()}:{os.getpid()}:{started}"
+
+
+def owner_is_gone(owner: str | None) -> bool:
+    """Whether the owner of a lease was a process of this host that no longer runs."""
+    if owner is None:
+        return False
+    host, _, rest = owner.rpartition(":")[0].rpartition(":")
+    started = owner.rpartition(":")[2]
+    if host != socket.gethostname() or not rest.isdigit() or not started.isdigit():
+        return False
+    try:
+        process = psutil.Process(int(rest))
+        return int(process.create_time() * 100) != int(started) or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True

@@ -1,0 +1,158 @@
+"""Which recorded slices a task reads, and the content key that follows from them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from dataflow_ops.errors import StateError
+from dataflow_ops.protocols import Input, Step
+from dataflow_ops.values import Output, Slice, TaskRecord, TaskSpec
+
+Pieces = Mapping[tuple[str, str], Sequence["Piece"]]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One slice of one producer partition's output."""
+
+    partition: str
+    output: Output
+    slice: Slice
+
+
+class RecordSource(Protocol):
+    """The part of the state store that planning needs."""
+
+    def records_of_step(self, run_id: str, step: str) -> Mapping[str, TaskRecord]:
+        """Partition -> record, for all tasks of a run's step."""
+
+
+class OutputIndex:
+    """Outputs of a run's finished tasks, loaded once per step, found by kind, partition and slice."""
+
+    def __init__(self, records: RecordSource, run_id: str) -> None:
+        self._records = records
+        self._run_id = run_id
+        self._steps: dict[str, dict[str, TaskRecord]] = {}
+        self._slices: dict[tuple[str, str], dict[str, list[Piece]]] = {}
+
+    def forget(self, step: str | None = None) -> None:
+        """Load again on next use: one step, or all."""
+        if step is None:
+            self._steps.clear()
+            self._slices.clear()
+            return
+        self._steps.pop(step, None)
+        for name in [n for n in self._slices if n[0] == step]:
+            del self._slices[name]
+
+    def finished(self, step: str) -> Mapping[str, TaskRecord]:
+        """Partition -> record of the step's successful tasks, in ascending order of partition."""
+        if step not in self._steps:
+            found = self._records.records_of_step(self._run_id, step)
+            self._steps[step] = {p: found[p] for p in sorted(found, key=partition_order) if found[p].state == "SUCCESS"}
+        return self._steps[step]
+
+    def outputs(self, step: str, kind: str) -> list[tuple[str, Output]]:
+        """``(partition, output)`` of one kind from every finished task of a step."""
+        return [(p, o) for p, record in self.finished(step).items() for o in record.outputs if o.kind == kind]
+
+    def output(self, step: str, kind: str, partition: str) -> Output:
+        """One task's output.
+
+        Raises:
+            StateError: the task has not finished, or has no such output.
+        """
+        record = self.finished(step).get(partition)
+        for output in record.outputs if record else ():
+            if output.kind == kind:
+                return output
+        raise StateError(f"{step}.{kind} of partition {partition} is not there; run step '{step}' first")
+
+    def pieces(self, item: Input, partition: str) -> list[Piece]:
+        """What one declared input means for one partition; empty slices are left out."""
+        if item.take in ("aligned", "same"):
+            output = self.output(item.step, item.kind, partition)
+            return [Piece(partition, output, whole(output))]
+        if item.take == "all":
+            return [Piece(p, o, whole(o)) for p, o in self.outputs(item.step, item.kind)]
+        if item.take == "pointer":
+            return []
+        name = (item.step, item.kind)
+        if name not in self._slices:
+            by_slice: dict[str, list[Piece]] = {}
+            for producer, output in self.outputs(item.step, item.kind):
+                for part in output.slices:
+                    if part.length:
+                        by_slice.setdefault(part.name, []).append(Piece(producer, output, part))
+            self._slices[name] = by_slice
+        return self._slices[name].get(partition, [])
+
+
+def whole(output: Output) -> Slice:
+    """An output read in one piece."""
+    return Slice("", 0, output.size, output.sha256, output.rows)
+
+
+def partition_order(partition: str) -> tuple[int, str]:
+    """Sort key: prefix numbers by value, chunk ids (16 hex digits) by text."""
+    return (int(partition), "") if partition.isdecimal() and len(partition) < 16 else (-1, partition)
+
+
+def resolve(step: Step, partition: str, index: OutputIndex) -> Pieces:
+    """All inputs of one task: ``(step, kind) -> pieces`` in order of the producers' partitions."""
+    return {(i.step, i.kind): index.pieces(i, partition) for i in step.inputs}
+
+
+def fingerprint_digest(step: Step) -> str:
+    """Hex SHA-256 of a step's fingerprint in canonical JSON."""
+    text = json.dumps(step.fingerprint(), sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=_plain)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, (set, frozenset)):
+        return sorted(value)
+    if isinstance(value, bytes):
+        return value.hex()
+    raise TypeError(f"a fingerprint holds JSON values only, not {type(value).__name__}")
+
+
+def task_key(step: str, fingerprint: str, partition: str, pieces: Pieces, dead: Sequence[str] = ()) -> str:
+    """Content key of a task: equal inputs and equal settings give an equal key.
+
+    Args:
+        step: step name.
+        fingerprint: :func:`fingerprint_digest` of the step.
+        partition: the task's partition; it stands in ids inside the output.
+        pieces: resolved inputs; ordered, pointer inputs hold none.
+        dead: partitions of the producer that died (reduces only), so that a result over survivors is
+            never taken for the whole.
+    """
+    digest = hashlib.sha256(f"{step}\n{fingerprint}\n{partition}\n".encode())
+    for (producer, kind), parts in pieces.items():
+        digest.update(f"<{producer}.{kind}\n".encode())
+        for piece in parts:
+            if piece.slice.rows or piece.slice.length:
+                digest.update(f"{piece.partition} {piece.slice.sha256}\n".encode())
+    for name in dead:
+        digest.update(f"!{name}\n".encode())
+    return digest.hexdigest()
+
+
+def plan_step(
+    step: Step, partitions: Sequence[str], index: OutputIndex, dead: Sequence[str] = ()
+) -> list[TaskSpec]:
+    """The tasks of a step, with their keys, in the order of ``partitions``."""
+    fingerprint = fingerprint_digest(step)
+    lost = dead if step.partitioned_by != "chunk" else ()
+    return [
+        TaskSpec(task_key(step.name, fingerprint, p, resolve(step, p, index), lost), step.name, step.layer, p)
+        for p in partitions
+    ]

@@ -1,0 +1,193 @@
+"""A pool of spawned worker processes that survives the death of any of them.
+
+Spawned, never forked: a child forked after numba, numpy or pyarrow started threads may hang for ever.
+Workers get references; document text never crosses a pipe.
+"""
+
+from __future__ import annotations
+
+import multiprocessing as mp
+import os
+import signal
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from types import TracebackType
+from typing import Self
+
+from dataflow_ops.engine.context import RunContext, StepBuilder
+from dataflow_ops.engine.runner import TaskOutcome
+from dataflow_ops.values import Numbers, TaskSpec
+
+BUSY_WAIT_S = 0.5
+"""How long a task that another live attempt holds is left alone before it is looked at again."""
+
+
+@dataclass(slots=True)
+class _Slot:
+    process: BaseProcess
+    pipe: Connection
+    spec: TaskSpec | None = None
+
+
+class Pool(AbstractContextManager["Pool"]):
+    """Runs tasks on ``workers`` processes; with ``workers=0`` in this process.
+
+    A worker that dies gives its task back as ``failed`` and is replaced.
+    """
+
+    def __init__(self, context: RunContext, build: StepBuilder, workers: int) -> None:
+        self._context = context
+        self._build = build
+        self._spawn = mp.get_context("spawn")
+        self._wanted = workers
+        self._slots: list[_Slot] = []
+        self._inline: object | None = None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def close(self) -> None:
+        """End all workers."""
+        if self._inline is not None:
+            self._inline.close()  # type: ignore[attr-defined]
+            self._inline = None
+        for slot in self._slots:
+            try:
+                slot.pipe.send(None)
+            except OSError:
+                slot.process.kill()
+            slot.pipe.close()
+        for slot in self._slots:
+            slot.process.join(5)
+            if slot.process.is_alive():
+                slot.process.kill()
+                slot.process.join()
+        self._slots.clear()
+
+    def run(self, specs: Iterable[TaskSpec], numbers: Numbers, generation: int) -> Iterator[TaskOutcome]:
+        """Yield each task's outcome as it ends; ``busy`` ones are tried until they end otherwise."""
+        if self._wanted == 0:
+            yield from self._run_inline(specs, numbers, generation)
+            return
+        waiting: deque[TaskSpec] = deque(specs)
+        later: list[tuple[float, TaskSpec]] = []
+        self._fill(min(self._wanted, len(waiting)))
+        while waiting or later or any(s.spec for s in self._slots):
+            now = time.monotonic()
+            waiting.extend(spec for at, spec in later if at <= now)
+            later = [(at, spec) for at, spec in later if at > now]
+            for slot in self._slots:
+                if slot.spec is None and waiting:
+                    self._give(slot, waiting.popleft(), numbers, generation)
+            for outcome in self._collect(0.2 if later else 1.0):
+                if outcome.ending == "busy":
+                    later.append((time.monotonic() + BUSY_WAIT_S, outcome.spec))
+                else:
+                    yield outcome
+
+    def _run_inline(
+        self, specs: Iterable[TaskSpec], numbers: Numbers, generation: int
+    ) -> Iterator[TaskOutcome]:
+        from dataflow_ops.engine.worker import Worker
+
+        if self._inline is None:
+            self._inline = Worker(self._context, self._build)
+        for spec in specs:
+            while (outcome := self._inline.run(spec, numbers, generation)).ending == "busy":  # type: ignore[attr-defined]
+                time.sleep(BUSY_WAIT_S)
+            yield outcome
+
+    def _fill(self, wanted: int) -> None:
+        while len(self._slots) < wanted:
+            self._slots.append(self._start())
+
+    def _start(self) -> _Slot:
+        ours, theirs = self._spawn.Pipe()
+        process = self._spawn.Process(
+            target=serve, args=(theirs, self._context, self._build), name="dataflow-worker"
+        )
+        with _single_threaded():
+            process.start()
+        theirs.close()
+        return _Slot(process, ours)
+
+    def _give(self, slot: _Slot, spec: TaskSpec, numbers: Numbers, generation: int) -> None:
+        slot.spec = spec
+        try:
+            slot.pipe.send((spec, numbers, generation))
+        except OSError:
+            pass  # it died while idle: _collect sees its end of file and hands the task back
+
+    def _collect(self, timeout: float) -> Iterator[TaskOutcome]:
+        ready = wait([s.pipe for s in self._slots], timeout)
+        for slot in list(self._slots):
+            if slot.pipe not in ready:
+                continue
+            try:
+                outcome = slot.pipe.recv()
+            except (EOFError, OSError):
+                yield from self._bury(slot)
+                continue
+            slot.spec = None
+            yield outcome
+
+    def _bury(self, slot: _Slot) -> Iterator[TaskOutcome]:
+        slot.process.join()
+        slot.pipe.close()
+        self._slots[self._slots.index(slot)] = self._start()
+        if slot.spec is not None:
+            code = slot.process.exitcode or 0
+            why = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+            yield TaskOutcome(slot.spec, "failed", f"WorkerDied: the worker process ended with {why}")
+
+
+@contextmanager
+def _single_threaded() -> Iterator[None]:
+    """One thread per worker: the processes are the parallelism. Libraries read these when imported, which
+    in a spawned child happens before any code of ours runs, so they must stand in the environment."""
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "RAYON_NUM_THREADS")
+    before = {name: os.environ.get(name) for name in names}
+    os.environ.update(dict.fromkeys(names, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def serve(pipe: Connection, context: RunContext, build: StepBuilder) -> None:
+    """Main loop of a worker process; ends when its parent closes the pipe or dies."""
+    import pyarrow as pa
+
+    from dataflow_ops.engine.worker import Worker
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides; a Ctrl-C goes to the whole group
+    pa.set_cpu_count(1)
+    pa.set_io_thread_count(1)
+    with Worker(context, build) as worker:
+        while True:
+            try:
+                message = pipe.recv()
+            except EOFError:
+                return
+            if message is None:
+                return
+            spec, numbers, generation = message
+            outcome = worker.run(spec, numbers, generation)
+            try:
+                pipe.send(outcome)
+            except OSError:
+                return

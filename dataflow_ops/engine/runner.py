@@ -1,0 +1,237 @@
+"""Runs one task: claim → batches → publish → commit. The same for every caller."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+import traceback
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from dataflow_ops.engine.context import RunContext, owner_is_gone, owner_name
+from dataflow_ops.engine.heartbeat import Heartbeat
+from dataflow_ops.engine.inputs import OutputIndex, resolve
+from dataflow_ops.engine.progress import Totals
+from dataflow_ops.engine.side import RawFiles, TaskSide, batches
+from dataflow_ops.errors import CommitUnknown, DataFlowError, LeaseLost, StateError
+from dataflow_ops.protocols import MapStep, OutputSpec, RunStep, Step
+from dataflow_ops.state.store import StateStore
+from dataflow_ops.storage.chunk_store import ChunkStore
+from dataflow_ops.storage.staging import Staging
+from dataflow_ops.control.pause import PauseWatch
+from dataflow_ops.values import Claim, Counts, Numbers, Output, StepResult, TaskSpec
+
+Ending = Literal["done", "skipped", "busy", "paused", "failed", "dead"]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskOutcome:
+    """How an attempt ended.
+
+    Attributes:
+        spec: the task.
+        ending: ``busy``: another live attempt holds it · ``failed``: may be tried again · ``dead``: no
+            attempts left.
+        message: error class and text for ``failed`` and ``dead``.
+        systemic: the fault concerns the whole run.
+        damaged: for corrupt input: the key of the task whose output must be made again.
+        counts: for ``done``.
+        seconds: wall time of this attempt.
+    """
+
+    spec: TaskSpec
+    ending: Ending
+    message: str = ""
+    systemic: bool = False
+    damaged: str = ""
+    counts: Counts | None = None
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TaskDeps:
+    """Collaborators of :func:`run_task` inside one process."""
+
+    context: RunContext
+    state: StateStore
+    chunks: ChunkStore
+    raw: RawFiles
+    pause: PauseWatch
+    steps: Mapping[str, Step]
+
+
+def run_task(deps: TaskDeps, step: Step, spec: TaskSpec, index: OutputIndex, numbers: Numbers) -> TaskOutcome:
+    """Run one task unless it is done or somebody else's.
+
+    Document-level and file-level faults are inside the step's ``dead`` output and are no failure here.
+    """
+    began = time.monotonic()
+    claim = _claim(deps, spec)
+    if isinstance(claim, TaskOutcome):
+        return claim
+    scratch = Path(tempfile.mkdtemp(prefix=f"dataflow-{step.name}-"))
+    try:
+        with Heartbeat(deps.state, claim, deps.context.lease_s / 4) as beat:
+            side = TaskSide(
+                step,
+                spec.partition,
+                numbers,
+                deps.context.settings.run.memory_budget_mb << 20,
+                scratch,
+                resolve(step, spec.partition, index),
+                index,
+                deps.chunks,
+                deps.raw,
+                lambda s, k: _schema(deps.steps, s, k),
+            )
+            return _attempt(deps, step, spec, claim, side, beat, began)
+    except LeaseLost as e:
+        return TaskOutcome(spec, "busy", f"LeaseLost: {e}", seconds=time.monotonic() - began)
+    except Exception as e:  # noqa: BLE001 - a fault in any step must end in state, with its trace, not in a dead worker
+        return _failed(deps, spec, claim, e, began)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _claim(deps: TaskDeps, spec: TaskSpec) -> Claim | TaskOutcome:
+    claim = deps.state.claim(spec.key, owner_name(), deps.context.lease_s)
+    if claim is not None:
+        return claim
+    record = deps.state.records([spec.key]).get(spec.key)
+    if record is None:
+        raise StateError(f"task {spec.step}/{spec.partition} was never enqueued")
+    if record.state == "SUCCESS":
+        return TaskOutcome(spec, "skipped", counts=record.counts)
+    if record.state == "DEAD":
+        return TaskOutcome(spec, "dead", f"{record.error_type}: {record.error_message}")
+    if record.state == "RUNNING" and owner_is_gone(record.owner):
+        claim = deps.state.claim(spec.key, owner_name(), 0.0)
+    return claim or TaskOutcome(spec, "busy", f"held by {record.owner}")
+
+
+def _attempt(
+    deps: TaskDeps, step: Step, spec: TaskSpec, claim: Claim, side: TaskSide, beat: Heartbeat, began: float
+) -> TaskOutcome:
+    context, hooks = deps.context, deps.context.hooks
+    specs = {o.kind: o for o in step.outputs}
+    staging = Staging(deps.chunks.blobs, spec.key)
+    totals, start = _resume(deps, spec, staging)
+    writer = deps.chunks.writer(step.name, spec.partition, spec.key, claim.epoch, specs)
+    published: list[Output] = []
+    try:
+        for _, _, tables in staging.resume(start):
+            for kind, table in tables.items():
+                writer.append(kind, table)
+        pending: list[StepResult] = []
+        staged_at = time.monotonic()
+        for end, result in _results(deps, step, side, start):
+            _check_kinds(step, specs, result)
+            for kind, table in result.outputs.items():
+                writer.append(kind, table)
+            for made in result.files:
+                published.append(deps.chunks.publish_file(step.name, spec.key, made))
+            totals.add(result)
+            pending.append(result)
+            beat.progress = {"rows": totals.counts.documents_in, "position": end}
+            beat.check()
+            flag = deps.pause.paused(context.run_id, context.settings.dataset.id)
+            can_stage = end is not None
+            if flag is not None or (can_stage and time.monotonic() - staged_at > context.stage_every_s):
+                position = end or 0
+                if can_stage and pending:
+                    hooks.reached(f"before stage {step.name}")
+                    staging.save(claim.epoch, start, position, _joined(pending))
+                    hooks.reached(f"after stage {step.name}")
+                if flag is not None:
+                    deps.state.pause_task(claim, position, totals.counts.documents_in, totals.as_json())
+                    return TaskOutcome(spec, "paused", seconds=time.monotonic() - began)
+                deps.state.checkpoint(claim, position, totals.counts.documents_in, totals.as_json())
+                pending, start, staged_at = [], position, time.monotonic()
+        totals.counts.check(f"{step.name}/{spec.partition}")
+        beat.check()
+        hooks.reached(f"before publish {step.name}")
+        outputs = [*writer.finish(), *published]
+        hooks.reached(f"after publish {step.name}")
+    finally:
+        writer.abort()
+    beat.check()
+    seconds = time.monotonic() - began
+    hooks.reached(f"before commit {step.name}")
+    try:
+        deps.state.commit(
+            claim, outputs, totals.counts, totals.metrics, totals.rule_hits, totals.dead(step.name), seconds
+        )
+    except CommitUnknown:
+        record = deps.state.records([spec.key])[spec.key]
+        if record.state != "SUCCESS":
+            raise
+    hooks.reached(f"after commit {step.name}")
+    staging.clear()
+    return TaskOutcome(spec, "done", counts=totals.counts, seconds=seconds)
+
+
+def _resume(deps: TaskDeps, spec: TaskSpec, staging: Staging) -> tuple[Totals, int]:
+    """Totals and position of the last checkpoint whose staged rows are all there and whole."""
+    cursor = deps.state.read_cursor(spec.key)
+    if cursor is None or cursor.current_offset == 0:
+        return Totals(), 0
+    reached = 0
+    for _, last, _ in staging.resume(cursor.current_offset):
+        reached = last
+    if reached != cursor.current_offset:
+        return Totals(), 0  # staged rows are damaged or swept: from the start, which is always right
+    return Totals.from_json(cursor.detail), reached
+
+
+def _results(deps: TaskDeps, step: Step, side: TaskSide, start: int) -> Iterator[tuple[int | None, StepResult]]:
+    """``(position after it, or None where the step can't resume, result)`` in order."""
+    if isinstance(step, MapStep):
+        state = step.open(side)
+        for row, batch in batches(side, start, deps.context.batch_rows, deps.context.batch_bytes):
+            yield row + batch.num_rows, step.process(batch, row, state)
+    elif isinstance(step, RunStep):
+        for result in step.run(side, start):
+            yield result.cursor, result
+    else:
+        raise StateError(f"step '{step.name}' is neither a MapStep nor a RunStep")
+
+
+def _joined(pending: list[StepResult]) -> dict[str, object]:
+    import pyarrow as pa
+
+    kinds = sorted({k for r in pending for k in r.outputs})
+    return {k: pa.concat_tables([r.outputs[k] for r in pending if k in r.outputs]) for k in kinds}
+
+
+def _check_kinds(step: Step, specs: Mapping[str, OutputSpec], result: StepResult) -> None:
+    odd = [k for k in result.outputs if k not in specs]
+    if odd:
+        raise StateError(f"step '{step.name}' wrote output(s) that it did not declare: {', '.join(odd)}")
+
+
+def _schema(steps: Mapping[str, Step], step: str, kind: str) -> object:
+    return next(o.schema for o in steps[step].outputs if o.kind == kind)
+
+
+def _failed(deps: TaskDeps, spec: TaskSpec, claim: Claim, error: Exception, began: float) -> TaskOutcome:
+    known = isinstance(error, DataFlowError)
+    systemic = known and type(error).systemic or isinstance(error, OSError) and error.errno == 28
+    message = f"{type(error).__name__}: {error}"
+    attempts = deps.context.settings.run.max_attempts
+    # The disk or the database failing is nobody's attempt: the run stops and the task stays open.
+    limit = attempts if not systemic else 1 << 30
+    try:
+        state = deps.state.fail(claim, type(error).__name__, str(error), traceback.format_exc(), limit)
+    except LeaseLost:
+        return TaskOutcome(spec, "busy", message, seconds=time.monotonic() - began)
+    return TaskOutcome(
+        spec,
+        "dead" if state == "DEAD" else "failed",
+        message,
+        systemic,
+        getattr(error, "producer_key", ""),
+        seconds=time.monotonic() - began,
+    )

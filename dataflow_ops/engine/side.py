@@ -1,0 +1,112 @@
+"""A task's view of the world: reads its declared inputs, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+import pyarrow as pa
+
+from dataflow_ops.engine.inputs import OutputIndex, Pieces
+from dataflow_ops.errors import StateError
+from dataflow_ops.protocols import Input, Step
+from dataflow_ops.storage.chunk_store import ChunkStore
+from dataflow_ops.values import Numbers
+
+
+class RawFiles(Protocol):
+    """Access to raw source files and to fetched blobs."""
+
+    def open(self, source_id: str, path: str, location: str) -> BinaryIO:
+        """Open a source file (``location`` empty) or a fetched blob, seekable."""
+
+    def store(self, data: Iterable[bytes]) -> tuple[str, str, int]:
+        """Store fetched bytes; return ``(location, hex SHA-256, size)``."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSide:
+    """The :class:`~dataflow_ops.protocols.Side` of one task."""
+
+    step: Step
+    partition: str
+    numbers: Numbers
+    memory_budget: int
+    scratch: Path
+    pieces: Pieces
+    index: OutputIndex
+    chunks: ChunkStore
+    raw: RawFiles
+    schema_of: Callable[[str, str], pa.Schema]
+
+    def tables(self, step: str, kind: str) -> Iterator[tuple[str, pa.Table]]:
+        """See :class:`~dataflow_ops.protocols.Side`."""
+        columns = self._declared(step, kind).columns
+        for piece in self.pieces[(step, kind)]:
+            if piece.slice.length:
+                yield piece.partition, self.chunks.read(piece.output, piece.slice.name, columns)
+
+    def table(self, step: str, kind: str) -> pa.Table:
+        """See :class:`~dataflow_ops.protocols.Side`."""
+        found = [table for _, table in self.tables(step, kind)]
+        if found:
+            return pa.concat_tables(found).combine_chunks()
+        schema = self.schema_of(step, kind)
+        columns = self._declared(step, kind).columns
+        return (pa.schema([schema.field(c) for c in columns]) if columns else schema).empty_table()
+
+    def lookup(self, step: str, kind: str, partition: str, slice_name: str = "") -> pa.Table:
+        """See :class:`~dataflow_ops.protocols.Side`."""
+        item = self._declared(step, kind)
+        if item.take != "pointer":
+            raise StateError(f"step '{self.step.name}' looks up {step}.{kind}, which it declared as '{item.take}'")
+        return self.chunks.read(self.index.output(step, kind, partition), slice_name, item.columns)
+
+    def open_source(self, source_id: str, path: str, location: str = "") -> BinaryIO:
+        """See :class:`~dataflow_ops.protocols.Side`."""
+        return self.raw.open(source_id, path, location)
+
+    def store_raw(self, data: Iterable[bytes]) -> tuple[str, str, int]:
+        """See :class:`~dataflow_ops.protocols.Side`."""
+        return self.raw.store(data)
+
+    def _declared(self, step: str, kind: str) -> Input:
+        for item in self.step.inputs:
+            if (item.step, item.kind) == (step, kind):
+                return item
+        raise StateError(f"step '{self.step.name}' reads {step}.{kind} without declaring it")
+
+
+def batches(
+    side: TaskSide, first_row: int, max_rows: int, max_bytes: int
+) -> Iterator[tuple[int, pa.Table]]:
+    """Yield ``(first row, rows)`` of a map step's aligned inputs, joined side by side.
+
+    The first aligned input is streamed; the others are narrow columns and are read whole.
+
+    Raises:
+        StateError: two aligned inputs differ in their number of rows.
+    """
+    aligned = [i for i in side.step.inputs if i.take == "aligned"]
+    lead, others = aligned[0], aligned[1:]
+    [piece] = side.pieces[(lead.step, lead.kind)]
+    beside = []
+    for item in others:
+        table = side.table(item.step, item.kind)
+        if table.num_rows != piece.output.rows:
+            raise StateError(
+                f"{item.step}.{item.kind} has {table.num_rows} rows for chunk {side.partition},"
+                f" {lead.step}.{lead.kind} has {piece.output.rows}"
+            )
+        beside.append((item, table))
+    row = first_row
+    for rows in side.chunks.batches(piece.output, lead.columns, first_row, max_rows, max_bytes):
+        joined = rows
+        for _, table in beside:
+            part = table.slice(row, rows.num_rows)
+            for name in part.column_names:
+                joined = joined.append_column(part.schema.field(name), part.column(name))
+        yield row, joined
+        row += rows.num_rows
