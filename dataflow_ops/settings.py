@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -36,7 +37,8 @@ class SourceSettings(Section):
 
     Attributes:
         kind: how its files are read; ``files`` takes any parsable file, one document each.
-        path: file, folder or glob; for ``http`` a text file with one URL a line.
+        path: file, folder or glob; for ``http`` a text file with one URL a line. ``~`` and ``$NAME`` are
+            replaced when the job is loaded; an unset name is an error.
         source_id: part of every document's identity; must be unique in the job.
         domain: what the mix counts it as.
         include: glob patterns relative to ``path`` (``**`` allowed); empty takes everything parsable.
@@ -59,6 +61,14 @@ class SourceSettings(Section):
     url_field: str = "url"
     html_extractor: Literal["resiliparse", "trafilatura"] = "resiliparse"
     main_content: bool = True
+
+    @field_validator("path")
+    @classmethod
+    def _expanded(cls, value: str) -> str:
+        path = os.path.expanduser(os.path.expandvars(value))
+        if unset := re.search(r"\$\{?(\w+)", path):
+            raise ValueError(f"the environment variable {unset.group(1)} is not set")
+        return path
 
 
 class IngestSettings(Section):

@@ -56,6 +56,10 @@ class Pool(AbstractContextManager["Pool"]):
     def __enter__(self) -> Self:
         return self
 
+    def resize(self, workers: int) -> None:
+        """Use so many worker processes from the next :meth:`run` on; 0: this process."""
+        self._wanted = workers
+
     def close(self) -> None:
         """End all workers."""
         if self._inline is not None:

@@ -176,12 +176,12 @@ def _attempt(
 def _resume(deps: TaskDeps, spec: TaskSpec, staging: Staging) -> tuple[Totals, int]:
     """Totals and position of the last checkpoint whose staged rows are all there and whole."""
     cursor = deps.state.read_cursor(spec.key)
-    if cursor is None or cursor.current_offset == 0:
+    if cursor is None or cursor.offset == 0:
         return Totals(), 0
     reached = 0
-    for _, last, _ in staging.resume(cursor.current_offset):
+    for _, last, _ in staging.resume(cursor.offset):
         reached = last
-    if reached != cursor.current_offset:
+    if reached != cursor.offset:
         return Totals(), 0  # staged rows are damaged or swept: from the start, which is always right
     return Totals.from_json(cursor.detail), reached
 

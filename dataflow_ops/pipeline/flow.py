@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from dataflow_ops.errors import ConfigError
-from dataflow_ops.protocols import Partitioning
-from dataflow_ops.values import Numbers
+
+if TYPE_CHECKING:  # DAG files are parsed every few seconds: nothing heavy is imported here
+    from dataflow_ops.protocols import Partitioning
+    from dataflow_ops.values import Numbers
 
 LAYERS: tuple[str, ...] = ("ingest", "parse", "filter", "dedup", "score", "mix", "export")
 

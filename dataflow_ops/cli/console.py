@@ -1,0 +1,104 @@
+"""What a person sees while something runs: a bar where they watch, plain lines where they don't."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from dataflow_ops.engine.runner import TaskOutcome
+from dataflow_ops.pipeline.driver import StepReport
+
+OUT = Console(highlight=False, soft_wrap=True)
+ERR = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+class ConsoleReporter:
+    """Progress of a run on standard error; results go to standard output."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._quiet = quiet
+        self._bar: Progress | None = None
+        self._task: Any = None
+        self.reports: dict[str, StepReport] = {}
+
+    def step_planned(self, step: str, tasks: int, skipped: int) -> None:
+        """Start a bar (or say a line) for the step."""
+        if self._quiet or not tasks:
+            return
+        if ERR.is_terminal and tasks > skipped:
+            self._bar = Progress(
+                TextColumn("{task.description:<9}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeElapsedColumn(),
+                TextColumn("{task.fields[state]}"),
+                console=ERR,
+                transient=True,
+            )
+            self._bar.start()
+            self._task = self._bar.add_task(step, total=tasks, completed=skipped, state="")
+
+    def task_ended(self, step: str, outcome: TaskOutcome) -> None:
+        """Move the bar; faults are shown at once."""
+        if outcome.ending in ("failed", "dead"):
+            word = "given up" if outcome.ending == "dead" else "failed, tried again"
+            ERR.print(f"{step}/{outcome.spec.partition}: {word}: {outcome.message}", markup=False, style="yellow")
+        if self._bar is not None and outcome.ending in ("done", "skipped", "dead"):
+            self._bar.advance(self._task)
+
+    def step_ended(self, report: StepReport) -> None:
+        """One line per step."""
+        self._stop()
+        self.reports[report.step] = report
+        if self._quiet:
+            return
+        counts = report.counts
+        done = f"{report.ran} ran" if report.ran else ""
+        skipped = f"{report.skipped} skipped" if report.skipped else ""
+        ERR.print(
+            f"{report.step:<9} {counts.documents_in:>9,} in {counts.kept:>9,} kept {counts.rejected:>8,} rejected"
+            f" {counts.dead:>5,} dead   tasks: {', '.join(x for x in (done, skipped) if x) or 'none'}",
+            markup=False,
+        )
+
+    def note(self, message: str) -> None:
+        """Something to read."""
+        ERR.print(message, markup=False, style="yellow")
+
+    def _stop(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+
+def print_json(value: object) -> None:
+    """One JSON document on standard output."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, default=str) + "\n")
+
+
+def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """A table; numbers stand to the right."""
+    table = Table(title=title or None, title_justify="left", header_style="bold")
+    for i, name in enumerate(columns):
+        numeric = bool(rows) and all(isinstance(row[i], (int, float)) or row[i] in ("", "-") for row in rows)
+        table.add_column(name, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(_cell(value) for value in row))
+    OUT.print(table)
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.3g}" if abs(value) < 10 else f"{value:,.0f}"
+    text = "" if value is None else str(value)
+    return text.replace("[", r"\[")

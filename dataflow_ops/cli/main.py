@@ -1,0 +1,56 @@
+"""``dataflow``: the command line."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+from dataflow_ops import __version__
+from dataflow_ops.cli import demo, letter_commands, look_commands, run_commands, version_commands
+from dataflow_ops.cli.console import ERR
+from dataflow_ops.cli.options import EXIT_FAILED, EXIT_USAGE
+from dataflow_ops.errors import ConfigError, DataFlowError, StorageFull
+
+app = typer.Typer(
+    name="dataflow",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    help="Turns raw documents into versioned training sets. Exit codes: 0 done, 1 failed, 2 usage, 3 paused,"
+    " 4 done with something waiting for a person.",
+)
+run_commands.register(app)
+look_commands.register(app)
+app.add_typer(version_commands.app, name="versions")
+app.add_typer(letter_commands.app, name="dead-letters")
+demo.register(app)
+
+
+@app.command()
+def version() -> None:
+    """Print the version of DataFlow."""
+    typer.echo(__version__)
+
+
+def main() -> None:
+    """Entry point: typed errors become one line that says what to do, and an exit code."""
+    try:
+        app()
+    except ConfigError as e:
+        ERR.print(f"error: {e}", markup=False, style="red")
+        sys.exit(EXIT_USAGE)
+    except StorageFull as e:
+        ERR.print(f"error: {e}\nFree some space and run the same command again: finished tasks are skipped.", markup=False, style="red")
+        sys.exit(EXIT_FAILED)
+    except DataFlowError as e:
+        ERR.print(f"error: {type(e).__name__}: {e}", markup=False, style="red")
+        sys.exit(EXIT_FAILED)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(EXIT_FAILED)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,140 @@
+"""``run``, ``resume``, ``pause``, ``status``."""
+
+from __future__ import annotations
+
+import getpass
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dataflow_ops.cli.console import ERR, OUT, ConsoleReporter, print_json, print_table
+from dataflow_ops.cli.options import DEFAULT_HOME, EXIT_PAUSED, EXIT_WAITING, HomeOption, JsonOption
+from dataflow_ops.errors import ConfigError
+from dataflow_ops.settings import SourceSettings, load_job
+
+
+def run(
+    job: Annotated[Path, typer.Argument(help="Job file (YAML).")],
+    source: Annotated[
+        list[str] | None,
+        typer.Option("--source", help="Add a source: PATH or KIND:PATH (files, jsonl, parquet, warc, git, http)."),
+    ] = None,
+    until: Annotated[str | None, typer.Option(help="Stop after this layer.")] = None,
+    workers: Annotated[int | None, typer.Option(min=0, help="Worker processes; 0 runs in this one. Default: cores.")] = None,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="section.key=value; may be repeated.")] = None,
+    mode: Annotated[str, typer.Option(help="full")] = "full",
+    promote: Annotated[bool, typer.Option(help="With --set: let the version become current.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List sources and chunks; write nothing.")] = False,
+    home: HomeOption = DEFAULT_HOME,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a job: raw sources to a published version. Run it again to go on where it stopped."""
+    from dataflow_ops.pipeline.run import dry_run_of, run_job
+
+    if mode != "full":
+        raise ConfigError(f"--mode {mode}: only 'full' is there")
+    settings = load_job(job, set_ or (), [_source(s) for s in source or ()])
+    if dry_run:
+        _show_listing(dry_run_of(settings), as_json)
+        return
+    reporter = ConsoleReporter(quiet=as_json)
+    result = run_job(
+        settings,
+        home,
+        mode=mode,
+        until=until,
+        workers=os.cpu_count() or 1 if workers is None else workers,
+        reporter=reporter,
+        job_name=job.stem,
+        promote=promote or not set_,
+    )
+    _end(result, as_json)
+
+
+def resume(
+    run_id: Annotated[str | None, typer.Argument(help="Run; the newest when left out.")] = None,
+    workers: Annotated[int | None, typer.Option(min=0)] = None,
+    home: HomeOption = DEFAULT_HOME,
+    as_json: JsonOption = False,
+) -> None:
+    """Clear a run's pause flag and go on from the cursor, in this process."""
+    from dataflow_ops.pipeline.run import resume_run
+
+    reporter = ConsoleReporter(quiet=as_json)
+    _end(resume_run(home, run_id, os.cpu_count() or 1 if workers is None else workers, reporter), as_json)
+
+
+def pause(
+    run_id: Annotated[str | None, typer.Argument(help="Run; the newest when left out.")] = None,
+    why: Annotated[str, typer.Option(help="Shown to whoever finds it paused.")] = "",
+    home: HomeOption = DEFAULT_HOME,
+    as_json: JsonOption = False,
+) -> None:
+    """Ask a run to stop at its next batch boundary; nothing is lost, no attempt is used."""
+    from dataflow_ops.pipeline.run import pause_run
+
+    paused = pause_run(home, run_id, getpass.getuser(), why)
+    if as_json:
+        print_json({"run": paused, "paused": True})
+    else:
+        OUT.print(f"{paused} stops at its next batch boundary. Go on with: dataflow resume {paused}", markup=False)
+
+
+def status(
+    run_id: Annotated[str | None, typer.Argument(help="Run; the newest when left out.")] = None,
+    home: HomeOption = DEFAULT_HOME,
+    as_json: JsonOption = False,
+) -> None:
+    """Where a run stands: by step, what is done, what runs where, what is dead."""
+    from dataflow_ops.pipeline.status import status_of
+
+    found: dict[str, Any] = status_of(home, run_id)
+    if as_json:
+        print_json(found)
+        return
+    OUT.print(found["sentence"], markup=False)
+    columns = ("step", "tasks", "done", "running", "dead", "in", "kept", "rejected", "dead documents", "documents/s")
+    print_table("", columns, [tuple(row[c] for c in columns) for row in found["steps"]])
+    for line in found["running"]:
+        OUT.print(line, markup=False)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to an app."""
+    for command in (run, resume, pause, status):
+        app.command()(command)
+
+
+def _source(text: str) -> SourceSettings:
+    from dataflow_ops.layers.ingest.sources import KINDS
+
+    kind, sep, path = text.partition(":")
+    if not sep or kind not in KINDS:
+        kind, path = "", text
+    name = Path(path)
+    if not kind:
+        by_suffix = {".jsonl": "jsonl", ".parquet": "parquet", ".warc": "warc"}
+        suffixes = [s for s in name.suffixes if s in by_suffix]
+        kind = by_suffix[suffixes[0]] if suffixes else "files"
+    return SourceSettings(kind=kind, path=path, source_id=name.stem.replace(".", "-") or "source")  # type: ignore[arg-type]
+
+
+def _show_listing(found: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(found)
+        return
+    print_table("Sources", ("source", "kind", "files", "bytes", "chunks"), found["sources"])
+    OUT.print("Nothing was written. Leave out --dry-run to run it.")
+
+
+def _end(result: Any, as_json: bool) -> None:
+    if as_json:
+        print_json(result.as_json())
+    else:
+        (OUT if result.state != "PAUSED" else ERR).print(result.message, markup=False)
+    if result.state == "PAUSED":
+        raise typer.Exit(EXIT_PAUSED)
+    if result.state in ("SUCCEEDED_WITH_DEAD", "AWAITING_APPROVAL"):
+        raise typer.Exit(EXIT_WAITING)

@@ -1,0 +1,129 @@
+"""The local caller: a whole run in one process and its pool."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+
+from dataflow_ops.engine.context import Hooks
+from dataflow_ops.errors import DataFlowError
+from dataflow_ops.layers.ingest.discover import list_sources
+from dataflow_ops.layers.ingest.tree import chunk_listing
+from dataflow_ops.pipeline.driver import Reporter, RunPaused
+from dataflow_ops.pipeline.finish import Finished, finish
+from dataflow_ops.pipeline.flow import steps_until
+from dataflow_ops.pipeline.home import Home, open_home
+from dataflow_ops.pipeline.session import Session, create_run, latest_run
+from dataflow_ops.settings import JobSettings
+from dataflow_ops.state.store import StateStore
+
+
+def run_job(
+    settings: JobSettings,
+    home_path: Path,
+    *,
+    mode: str = "full",
+    until: str | None = None,
+    workers: int = 1,
+    reporter: Reporter,
+    run_id: str = "",
+    data_date: str = "",
+    job_name: str = "",
+    promote: bool = True,
+    hooks: Hooks | None = None,
+    tuning: dict[str, object] | None = None,
+) -> Finished:
+    """Run a job from its sources to a published version, skipping what is done.
+
+    Args:
+        settings: the job, overrides merged.
+        home_path: home folder; made if need be.
+        mode: ``full``.
+        until: last layer to run; None for all, with publishing.
+        workers: worker processes; 0 for this one.
+        reporter: hears of progress.
+        run_id: take this name (orchestrators); empty: the live run of the same job, or a new one.
+        data_date: ISO date of the data; default today in the data set's time zone.
+        job_name: for people.
+        promote: let the new version become current.
+        hooks: crash points, for tests.
+        tuning: fields of the run context to replace; never shapes output.
+
+    Raises:
+        ConfigError: the job has no sources, or a source's path does not exist.
+        DataFlowError: a systemic fault; run again to go on.
+    """
+    steps_until(until)
+    list_sources(settings)  # a wrong path is told before a run exists
+    home = open_home(home_path)
+    run_id = create_run(home, settings, mode, run_id=run_id, data_date=data_date, job_name=job_name)
+    return _drive(home, run_id, until, workers, reporter, promote, hooks, tuning)
+
+
+def resume_run(home_path: Path, run_id: str | None, workers: int, reporter: Reporter, until: str | None = None) -> Finished:
+    """Clear a run's pause flag and drive it to its end."""
+    home = open_home(home_path, create=False)
+    state = StateStore(home.state_url)
+    try:
+        run_id = run_id or latest_run(state)
+        state.clear_pause("run", run_id)
+    finally:
+        state.close()
+    return _drive(home, run_id, until, workers, reporter, True, None, None)
+
+
+def pause_run(home_path: Path, run_id: str | None, who: str, why: str) -> str:
+    """Set the pause flag of a run; return its id."""
+    home = open_home(home_path, create=False)
+    state = StateStore(home.state_url)
+    try:
+        run_id = run_id or latest_run(state)
+        state.set_pause("run", run_id, who, why)
+        return run_id
+    finally:
+        state.close()
+
+
+def dry_run_of(settings: JobSettings) -> dict[str, Any]:
+    """What the sources hold and into how many chunks it would be cut; writes nothing."""
+    listing = list_sources(settings)
+    chunks = chunk_listing(listing, settings)
+    rows = []
+    for source in settings.sources:
+        mine = listing.filter(pc.equal(listing.column("source_id"), source.source_id))
+        count = sum(1 for c in chunks if c.source_id == source.source_id)
+        rows.append((source.source_id, source.kind, mine.num_rows, pc.sum(mine.column("size")).as_py() or 0, count))
+    return {"sources": rows}
+
+
+def _drive(
+    home: Home,
+    run_id: str,
+    until: str | None,
+    workers: int,
+    reporter: Reporter,
+    promote: bool,
+    hooks: Hooks | None,
+    tuning: dict[str, object] | None,
+) -> Finished:
+    with Session(home, run_id, workers, reporter, discover=True, hooks=hooks, tuning=tuning) as session:
+        flag = session.state.paused(run_id, session.settings.dataset.id)
+        if flag is not None:
+            session.state.set_run_state(run_id, "PAUSED", f"paused by {flag.who}: {flag.why}")
+            return Finished.paused(run_id, flag.who, flag.why)
+        session.state.set_run_state(run_id, "RUNNING", "")
+        try:
+            session.discover()
+            for name in steps_until(until)[1:]:
+                session.driver.run_step(name)
+            return finish(session, until=until, promote=promote)
+        except RunPaused:
+            flag = session.state.paused(run_id, session.settings.dataset.id)
+            who, why = (flag.who, flag.why) if flag else ("somebody", "")
+            session.state.set_run_state(run_id, "PAUSED", f"paused by {who}: {why}")
+            return Finished.paused(run_id, who, why)
+        except DataFlowError as e:
+            session.state.set_run_state(run_id, "FAILED", f"{type(e).__name__}: {e}")
+            raise

@@ -1,0 +1,156 @@
+"""An opened run: its row in state, its stores, its driver. Both callers begin and end runs through here."""
+
+from __future__ import annotations
+
+import datetime as dt
+import secrets
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+
+from dataflow_ops.engine.context import Hooks, NoHooks, RunContext
+from dataflow_ops.engine.pool import Pool
+from dataflow_ops.errors import ConfigError
+from dataflow_ops.layers.ingest.discover import list_sources
+from dataflow_ops.pipeline.build import build_steps
+from dataflow_ops.pipeline.driver import Driver, Reporter
+from dataflow_ops.pipeline.home import Home
+from dataflow_ops.settings import JobSettings, parse_job
+from dataflow_ops.state.store import StateStore
+from dataflow_ops.storage.chunk_store import ChunkStore
+from dataflow_ops.storage.local import LocalStore
+
+
+def data_date_of(settings: JobSettings, moment: dt.datetime | None = None) -> str:
+    """The local date, in the data set's time zone, of a moment (now)."""
+    moment = moment or dt.datetime.now(dt.UTC)
+    return moment.astimezone(ZoneInfo(settings.dataset.timezone)).date().isoformat()
+
+
+def create_run(
+    home: Home, settings: JobSettings, mode: str, *, run_id: str = "", data_date: str = "", job_name: str = ""
+) -> str:
+    """Create a run's row, or take up the live run of the same job, so that a double trigger is one run.
+
+    Returns:
+        The run's id.
+    """
+    text = settings.model_dump_json()
+    state = StateStore(home.state_url)
+    try:
+        if run_id:
+            known = state.get_run(run_id)
+            if known is not None and known.settings == text:
+                return run_id
+            if known is not None:
+                raise ConfigError(f"run '{run_id}' exists with other settings; give this one another name")
+        else:
+            live = state.live_run(settings.dataset.id)
+            if live is not None and live.settings == text and live.mode == mode:
+                return live.run_id
+            stamp = dt.datetime.now(dt.UTC).strftime("%Y%m%dT%H%M%S")
+            run_id = f"{settings.dataset.id}-{mode}-{stamp}-{secrets.token_hex(2)}"
+        state.create_run(
+            run_id, settings.dataset.id, job_name or settings.dataset.id, mode, text, data_date or data_date_of(settings)
+        )
+        return run_id
+    finally:
+        state.close()
+
+
+class Session(AbstractContextManager["Session"]):
+    """A run, opened in this process.
+
+    Args:
+        home: where state and storage are.
+        run_id: an existing run.
+        workers: worker processes; 0 runs tasks in this process.
+        reporter: hears of progress.
+        discover: list the sources now (the coordinating process does, once).
+        hooks: crash points, for tests.
+        tuning: fields of :class:`RunContext` to replace (batch sizes, lease); never shapes output.
+    """
+
+    def __init__(
+        self,
+        home: Home,
+        run_id: str,
+        workers: int,
+        reporter: Reporter,
+        *,
+        discover: bool = False,
+        hooks: Hooks | None = None,
+        tuning: dict[str, object] | None = None,
+    ) -> None:
+        self.home = home
+        self.state = StateStore(home.state_url)
+        row = self.state.get_run(run_id)
+        if row is None:
+            self.state.close()
+            raise ConfigError(f"no run '{run_id}' here; `dataflow status` lists them")
+        self.row = row
+        self.settings = parse_job_text(row.settings, run_id)
+        self.context = replace(
+            RunContext(run_id, self.settings, home.root, home.state_url, hooks=hooks or NoHooks()),
+            **(tuning or {}),  # type: ignore[arg-type]
+        )
+        self.chunks = ChunkStore(LocalStore(home.root))
+        listing: pa.Table | None = list_sources(self.settings) if discover else None
+        self.pool = Pool(self.context, build_steps, workers)
+        self.steps = build_steps(self.context, listing)
+        self.driver = Driver(self.context, self.steps, self.state, self.chunks, self.pool, reporter)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the workers and close the state store."""
+        self.pool.close()
+        self.state.close()
+
+    def discover(self) -> None:
+        """Run ``discover`` in this process: it alone holds the listing."""
+        from dataflow_ops.engine.pool import Pool as OwnPool
+
+        steps = self.steps
+        with OwnPool(self.context, lambda _: steps, 0) as pool:
+            self.driver.pool, before = pool, self.driver.pool
+            try:
+                self.driver.run_step("discover")
+            finally:
+                self.driver.pool = before
+
+
+def parse_job_text(text: str, where: str) -> JobSettings:
+    """Settings from a run's row."""
+    import json
+
+    return parse_job(json.loads(text), where)
+
+
+def latest_run(state: StateStore, dataset: str | None = None) -> str:
+    """Id of the newest run.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    runs: Sequence[object] = state.list_runs(dataset, 1)
+    if not runs:
+        raise ConfigError("no runs yet; `dataflow run JOB` starts one")
+    return str(runs[0].run_id)  # type: ignore[attr-defined]
+
+
+def default_home() -> Path:
+    """``./.dataflow``."""
+    return Path(".dataflow")
