@@ -1,0 +1,235 @@
+"""Dead letters: what could not be processed, who looks after it, and what became of it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Literal
+
+import sqlalchemy as sa
+
+from dataflow_ops.errors import ConfigError
+from dataflow_ops.state.database import Database
+from dataflow_ops.state.machine import move
+from dataflow_ops.state.outbox import emit
+from dataflow_ops.state.records import LetterRecord
+from dataflow_ops.state.tables import dead_letter, run, run_task, task
+from dataflow_ops.state.upsert import insert_missing
+from dataflow_ops.values import DeadLetter
+
+Grouping = Literal["error", "parser", "host", "media_type", "step", "source_id", "level"]
+GROUPINGS: tuple[Grouping, ...] = ("error", "parser", "host", "media_type", "step", "source_id", "level")
+
+_c = dead_letter.c
+_COLUMNS = (
+    _c.id,
+    _c.task_key,
+    _c.state,
+    _c.created_at,
+    _c.level,
+    _c.step,
+    _c.source_id,
+    _c.path,
+    _c.position,
+    _c.doc_id,
+    _c.error,
+    _c.message,
+    _c.parser,
+    _c.media_type,
+    _c.host,
+)
+
+
+class Letters:
+    """Dead letters of tasks."""
+
+    db: Database
+
+    def dead_letters(
+        self,
+        run_id: str | None = None,
+        dataset: str | None = None,
+        error: str | None = None,
+        limit: int = 1000,
+        state: str | None = "open",
+    ) -> list[LetterRecord]:
+        """Dead letters, by source, path and position.
+
+        Args:
+            run_id: of one run.
+            dataset: of all runs of a data set.
+            error: with this class name.
+            limit: most letters to return.
+            state: ``open``, ``retried``, ``dropped``; ``None`` for all.
+        """
+        query = (
+            sa.select(*_COLUMNS)
+            .where(*_conditions(run_id, dataset, error, state))
+            .order_by(_c.source_id, _c.path, _c.position, _c.id)
+            .limit(limit)
+        )
+        with self.db.read() as connection:
+            return [LetterRecord(*row[:4], letter=DeadLetter(*row[4:])) for row in connection.execute(query)]
+
+    def count_dead_letters(
+        self,
+        by: Grouping = "error",
+        run_id: str | None = None,
+        dataset: str | None = None,
+        state: str | None = "open",
+    ) -> dict[str, int]:
+        """Number of letters by error, parser, host, media type, step, source or level, most first.
+
+        Raises:
+            ConfigError: letters can't be grouped by that.
+        """
+        if by not in GROUPINGS:
+            raise ConfigError(f"dead letters can't be grouped by {by!r}: use one of {', '.join(GROUPINGS)}")
+        number = sa.func.count().label("number")
+        query = (
+            sa.select(_c[by], number)
+            .where(*_conditions(run_id, dataset, None, state))
+            .group_by(_c[by])
+            .order_by(number.desc(), _c[by])
+        )
+        with self.db.read() as connection:
+            return {name: n for name, n in connection.execute(query)}
+
+    def retry_dead_letter(self, ids: Sequence[str]) -> int:
+        """Mark open or dropped letters for another try; dead tasks behind them are PENDING again.
+
+        Returns:
+            How many letters were marked.
+        """
+        with self.db.write() as connection:
+            marked = connection.execute(
+                sa.update(dead_letter)
+                .where(self.db.among(_c.id, ids), _c.state != "retried")
+                .values(state="retried", updated_at=self.db.now)
+                .returning(_c.level, _c.task_key)
+            ).all()
+            for level, key in marked:
+                if level == "chunk":
+                    revive_task(connection, self.db, key)
+        return len(marked)
+
+    def drop_dead_letters(self, ids: Sequence[str]) -> int:
+        """Mark open letters as given up; return how many were marked."""
+        with self.db.write() as connection:
+            marked = connection.execute(
+                sa.update(dead_letter)
+                .where(self.db.among(_c.id, ids), _c.state == "open")
+                .values(state="dropped", updated_at=self.db.now)
+                .returning(_c.id)
+            ).all()
+        return len(marked)
+
+
+def replace_letters(
+    connection: sa.Connection, db: Database, task_key: str, letters: Sequence[DeadLetter]
+) -> None:
+    """Make these the letters of a task: the same ones keep their state, open ones that are gone go."""
+    ids = [_identity(task_key, letter) for letter in letters]
+    connection.execute(
+        sa.delete(dead_letter).where(
+            _c.task_key == task_key,
+            sa.or_(_c.state == "open", _c.level == "chunk"),
+            ~db.among(_c.id, ids),
+        )
+    )
+    add_letters(connection, db, task_key, letters)
+
+
+def add_letters(
+    connection: sa.Connection,
+    db: Database,
+    task_key: str,
+    letters: Sequence[DeadLetter],
+    reopen: bool = False,
+) -> None:
+    """Add letters to a task; those that are there stay as they are, or are open again with ``reopen``."""
+    if not letters:
+        return
+    now = connection.execute(sa.select(db.now)).scalar_one()
+    rows = [_row(task_key, letter, now) for letter in letters]
+    insert_missing(connection, dead_letter, rows)
+    if reopen:
+        connection.execute(
+            sa.update(dead_letter)
+            .where(db.among(_c.id, [str(row["id"]) for row in rows]))
+            .values(state="open", updated_at=now)
+        )
+
+
+def revive_task(connection: sa.Connection, db: Database, key: str) -> bool:
+    """DEAD → PENDING with all attempts anew; return whether the task was dead."""
+    revived = connection.execute(
+        sa.update(task)
+        .where(task.c.key == key, task.c.state == "DEAD")
+        .values(state=move("DEAD", "revive"), attempt=0)
+        .returning(task.c.step)
+    ).one_or_none()
+    if revived is None:
+        return False
+    connection.execute(
+        sa.update(dead_letter)
+        .where(_c.task_key == key, _c.level == "chunk", _c.state == "open")
+        .values(state="retried", updated_at=db.now)
+    )
+    emit(connection, db, "task.revived", key, {"step": revived.step})
+    return True
+
+
+def _conditions(
+    run_id: str | None, dataset: str | None, error: str | None, state: str | None
+) -> list[sa.ColumnElement[bool]]:
+    conditions: list[sa.ColumnElement[bool]] = []
+    if run_id is not None:
+        conditions.append(_c.task_key.in_(sa.select(run_task.c.task_key).where(run_task.c.run_id == run_id)))
+    if dataset is not None:
+        of_dataset = (
+            sa.select(run_task.c.task_key)
+            .join(run, run.c.run_id == run_task.c.run_id)
+            .where(run.c.dataset == dataset)
+        )
+        conditions.append(_c.task_key.in_(of_dataset))
+    if error is not None:
+        conditions.append(_c.error == error)
+    if state is not None:
+        conditions.append(_c.state == state)
+    return conditions
+
+
+def _identity(task_key: str, letter: DeadLetter) -> str:
+    parts = (
+        task_key,
+        letter.level,
+        letter.step,
+        letter.source_id,
+        letter.path,
+        str(letter.position),
+        letter.doc_id,
+        letter.error,
+    )
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _row(task_key: str, letter: DeadLetter, now: float) -> dict[str, object]:
+    return {
+        "id": _identity(task_key, letter),
+        "task_key": task_key,
+        "state": "open",
+        "level": letter.level,
+        "step": letter.step,
+        "source_id": letter.source_id,
+        "path": letter.path,
+        "position": letter.position,
+        "doc_id": letter.doc_id,
+        "error": letter.error[:80],
+        "message": letter.message[:4000],
+        "parser": letter.parser,
+        "media_type": letter.media_type,
+        "host": letter.host,
+        "created_at": now,
+        "updated_at": now,
+    }

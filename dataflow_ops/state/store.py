@@ -1,0 +1,58 @@
+"""The one door to the state database. Each part of it is a module of its own."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import sqlalchemy as sa
+
+from dataflow_ops.state.database import Database, create_engine
+from dataflow_ops.state.letters import Letters
+from dataflow_ops.state.lookup import Lookup
+from dataflow_ops.state.migrate import migrate_engine
+from dataflow_ops.state.outbox import Outbox
+from dataflow_ops.state.pauses import Pauses
+from dataflow_ops.state.rollup import Rollup
+from dataflow_ops.state.runs import Runs
+from dataflow_ops.state.tasks import Tasks
+from dataflow_ops.state.versions import Versions
+from dataflow_ops.state.work_queue import WorkQueue
+
+
+class StateStore(Runs, WorkQueue, Tasks, Lookup, Pauses, Letters, Versions, Rollup, Outbox):
+    """State of runs, tasks, letters and versions.
+
+    Threads may share a store; every process opens its own (a connection must not cross a fork or a spawn).
+    Every method may raise ``DatabaseUnavailable`` and, where it writes, ``CommitUnknown`` or ``StorageFull``.
+
+    Args:
+        url: ``sqlite:///FILE`` or ``postgresql://USER@HOST/NAME``. The schema is brought up to date.
+
+    Raises:
+        ConfigError: not a URL that we can use.
+        StateError: the database was made by a newer version of the program.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.db = Database(create_engine(url))
+        try:
+            migrate_engine(self.db.engine)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def engine(self) -> sa.Engine:
+        """For :func:`~dataflow_ops.state.paging.bounded_pages` and for views."""
+        return self.db.engine
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.db.engine.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

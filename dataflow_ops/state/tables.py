@@ -1,0 +1,255 @@
+"""The tables, once for SQLite and PostgreSQL. ``migrations/`` builds exactly these; a test compares them.
+
+Times are seconds since 1970 (UTC) as doubles, taken from the database's clock. JSON is stored as ASCII text,
+so that no NUL and no lone surrogate from a broken input ever aborts a statement.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import sqlalchemy as sa
+
+metadata: Final = sa.MetaData(
+    naming_convention={
+        "pk": "pk_%(table_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    }
+)
+
+
+class SafeText(sa.types.TypeDecorator[str]):
+    """Text for people: NUL and lone surrogates, which PostgreSQL refuses, become U+FFFD."""
+
+    impl = sa.Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: sa.Dialect) -> str | None:
+        """Replace what no database text may hold."""
+        return None if value is None else safe(value)
+
+
+def safe(value: str) -> str:
+    """``value`` with NUL and lone surrogates replaced by U+FFFD."""
+    if "\0" in value:
+        value = value.replace("\0", "\ufffd")
+    if value.isascii():
+        return value
+    return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _id(length: int = 200) -> sa.String:
+    return sa.String(length)
+
+
+run: Final = sa.Table(
+    "run",
+    metadata,
+    sa.Column("run_id", _id(), primary_key=True),
+    sa.Column("dataset", _id(), nullable=False),
+    sa.Column("job_name", _id(), nullable=False),
+    sa.Column("mode", _id(20), nullable=False),
+    sa.Column("settings", SafeText, nullable=False),
+    sa.Column("data_date", _id(20)),
+    sa.Column("state", _id(24), nullable=False),
+    sa.Column("detail", SafeText),
+    sa.Column("created_at", sa.Double, nullable=False),
+    sa.Column("started_at", sa.Double),
+    sa.Column("ended_at", sa.Double),
+    sa.Column("updated_at", sa.Double, nullable=False),
+    sa.Index(None, "dataset", "created_at"),
+    sa.Index(None, "state"),
+)
+
+task: Final = sa.Table(
+    "task",
+    metadata,
+    sa.Column("key", _id(64), primary_key=True),
+    sa.Column("step", _id(40), nullable=False),
+    sa.Column("layer", _id(40), nullable=False),
+    sa.Column("partition", _id(64), nullable=False),
+    sa.Column("state", _id(12), nullable=False),
+    sa.Column("attempt", sa.Integer, nullable=False),
+    sa.Column("epoch", sa.Integer, nullable=False),
+    sa.Column("owner", SafeText),
+    sa.Column("lease_s", sa.Double),
+    sa.Column("lease_until", sa.Double),
+    sa.Column("heartbeat_at", sa.Double),
+    sa.Column("progress", sa.Text),
+    sa.Column("cursor_moved", sa.Boolean, nullable=False),  # since the last claim
+    sa.Column("error_type", _id(80)),
+    sa.Column("error_message", SafeText),
+    sa.Column("error_trace", SafeText),
+    sa.Column("created_at", sa.Double, nullable=False),
+    sa.Column("started_at", sa.Double),
+    sa.Column("ended_at", sa.Double),
+    sa.Column("seconds", sa.Double),
+    sa.Column("documents_in", sa.BigInteger),
+    sa.Column("kept", sa.BigInteger),
+    sa.Column("rejected", sa.BigInteger),
+    sa.Column("dead", sa.BigInteger),
+    sa.Column("skipped", sa.Text),  # JSON: reason -> records; null where none were
+    sa.Column("documents_out", sa.BigInteger),
+    sa.Column("bytes_in", sa.BigInteger),
+    sa.Column("tokens_out", sa.BigInteger),
+    sa.Index(None, "state"),
+)
+
+run_task: Final = sa.Table(
+    "run_task",
+    metadata,
+    sa.Column("run_id", _id(), sa.ForeignKey("run.run_id"), primary_key=True),
+    sa.Column("step", _id(40), primary_key=True),
+    sa.Column("partition", _id(64), primary_key=True),
+    sa.Column("task_key", _id(64), sa.ForeignKey("task.key"), nullable=False, index=True),
+    sa.Column("ordinal", sa.Integer, nullable=False),
+)
+
+task_output: Final = sa.Table(
+    "task_output",
+    metadata,
+    sa.Column("task_key", _id(64), sa.ForeignKey("task.key"), primary_key=True),
+    sa.Column("kind", sa.Text, primary_key=True),
+    sa.Column("uri", sa.Text, nullable=False),
+    sa.Column("size", sa.BigInteger, nullable=False),
+    sa.Column("mtime_ns", sa.BigInteger, nullable=False),
+    sa.Column("sha256", _id(64), nullable=False),
+    sa.Column("rows", sa.BigInteger, nullable=False),
+    sa.Column("slices", sa.Text),  # JSON [[name, offset, length, sha256, rows], …]; null: see lookup.py
+    sa.Column("attributes", sa.Text),  # JSON object; null: empty
+)
+
+cursor: Final = sa.Table(
+    "cursor",
+    metadata,
+    sa.Column("task_id", _id(), primary_key=True),
+    sa.Column("stage", _id(40), primary_key=True),
+    sa.Column("task_type", _id(40), primary_key=True),
+    sa.Column("current_file_id", SafeText),
+    sa.Column("current_offset", sa.BigInteger, nullable=False),
+    sa.Column("processed_rows", sa.BigInteger, nullable=False),
+    sa.Column("detail", sa.Text),
+    sa.Column("updated_at", sa.Double, nullable=False),
+)
+
+dead_letter: Final = sa.Table(
+    "dead_letter",
+    metadata,
+    sa.Column("id", _id(32), primary_key=True),  # a hash of what it is about: the same letter never doubles
+    sa.Column("task_key", _id(64), sa.ForeignKey("task.key"), nullable=False, index=True),
+    sa.Column("state", _id(12), nullable=False),
+    sa.Column("level", _id(12), nullable=False),
+    sa.Column("step", _id(40), nullable=False),
+    sa.Column("source_id", SafeText, nullable=False),
+    sa.Column("path", SafeText, nullable=False),
+    sa.Column("position", sa.BigInteger, nullable=False),
+    sa.Column("doc_id", _id(64), nullable=False),
+    sa.Column("error", _id(80), nullable=False),
+    sa.Column("message", SafeText, nullable=False),
+    sa.Column("parser", SafeText, nullable=False),
+    sa.Column("media_type", SafeText, nullable=False),
+    sa.Column("host", SafeText, nullable=False),
+    sa.Column("created_at", sa.Double, nullable=False),
+    sa.Column("updated_at", sa.Double, nullable=False),
+    sa.Index(None, "state", "error"),
+)
+
+metric: Final = sa.Table(
+    "metric",
+    metadata,
+    sa.Column("task_key", _id(64), sa.ForeignKey("task.key"), primary_key=True),
+    sa.Column("name", _id(), primary_key=True),
+    sa.Column("value", sa.Double, nullable=False),
+)
+
+rule_hit: Final = sa.Table(
+    "rule_hit",
+    metadata,
+    sa.Column("task_key", _id(64), sa.ForeignKey("task.key"), primary_key=True),
+    sa.Column("rule", _id(), primary_key=True),
+    sa.Column("hits", sa.BigInteger, nullable=False),
+)
+
+pause_flag: Final = sa.Table(
+    "pause_flag",
+    metadata,
+    sa.Column("scope", _id(12), primary_key=True),
+    sa.Column("target", _id(), primary_key=True),
+    sa.Column("who", SafeText, nullable=False),
+    sa.Column("why", SafeText, nullable=False),
+    sa.Column("created_at", sa.Double, nullable=False),
+)
+
+dataset_version: Final = sa.Table(
+    "dataset_version",
+    metadata,
+    sa.Column("dataset", _id(), primary_key=True),
+    sa.Column("version_id", _id(), primary_key=True),
+    sa.Column("manifest_sha256", _id(64), nullable=False),
+    sa.Column("manifest_uri", sa.Text, nullable=False),
+    sa.Column("run_id", _id(), sa.ForeignKey("run.run_id"), nullable=False),
+    sa.Column("state", _id(24), nullable=False),
+    sa.Column("created_at", sa.Double, nullable=False),
+    sa.UniqueConstraint("dataset", "manifest_sha256"),
+)
+
+dataset_current: Final = sa.Table(
+    "dataset_current",
+    metadata,
+    sa.Column("dataset", _id(), primary_key=True),
+    sa.Column("version_id", _id(), nullable=False),
+    sa.Column("who", SafeText, nullable=False),
+    sa.Column("changed_at", sa.Double, nullable=False),
+    sa.ForeignKeyConstraint(
+        ["dataset", "version_id"], ["dataset_version.dataset", "dataset_version.version_id"]
+    ),
+)
+
+# SQLite counts up by itself only in a column of type INTEGER.
+_Serial: Final = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+
+outbox: Final = sa.Table(
+    "outbox",
+    metadata,
+    sa.Column("id", _Serial, primary_key=True, autoincrement=True),
+    sa.Column("topic", _id(40), nullable=False),
+    sa.Column("subject", _id(), nullable=False),
+    sa.Column("payload", sa.Text, nullable=False),
+    sa.Column("created_at", sa.Double, nullable=False),
+    sa.Column("sent_at", sa.Double),
+    sa.Index(None, "sent_at", "id"),
+)
+
+dataset_file: Final = sa.Table(
+    "dataset_file",
+    metadata,
+    sa.Column("id", _id(64), primary_key=True),
+    sa.Column("dataset", _id(), nullable=False, index=True),
+    sa.Column("path", SafeText, nullable=False),
+    sa.Column("sha256", _id(64), nullable=False),
+    sa.Column("size", sa.BigInteger, nullable=False),
+    sa.Column("rows", sa.BigInteger, nullable=False),
+    sa.Column("status", _id(24), nullable=False),
+    sa.Column("created_at", sa.Double, nullable=False),
+    sa.Column("updated_at", sa.Double, nullable=False),
+)
+
+sample: Final = sa.Table(
+    "sample",
+    metadata,
+    sa.Column("id", _Serial, primary_key=True, autoincrement=False),  # from reserved blocks
+    sa.Column("dataset_file_id", _id(64), sa.ForeignKey("dataset_file.id"), nullable=False),
+    sa.Column("row_identifier", _id(), nullable=False),
+    sa.Column("turn_taking", sa.Integer, nullable=False),
+    sa.Column("data_role", _id(40), nullable=False),
+    sa.Column("data_content", SafeText, nullable=False),
+    sa.Column("data_meta", sa.Text),
+    sa.Column("status", _id(24), nullable=False),
+    sa.Column("created_at", sa.Double, nullable=False),
+    sa.Column("updated_at", sa.Double, nullable=False),
+    sa.Column("deleted_at", sa.Double),
+    sa.UniqueConstraint("dataset_file_id", "row_identifier", "turn_taking"),
+    sa.Index(None, "dataset_file_id", "id"),
+)

@@ -1,0 +1,429 @@
+"""One task's life: claim, heartbeat, checkpoint, and how it ends. Every move is one compare-and-set.
+
+A claim raises the task's epoch; each later move names the epoch and gets its row back (``RETURNING``), or
+nothing, which means that another attempt owns the task. Row counts of drivers are never asked.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import sqlalchemy as sa
+
+from dataflow_ops.errors import LeaseLost, StateError
+from dataflow_ops.state import cursors
+from dataflow_ops.state.database import Database, dump
+from dataflow_ops.state.letters import add_letters, replace_letters, revive_task
+from dataflow_ops.state.machine import move, sources
+from dataflow_ops.state.outbox import emit
+from dataflow_ops.state.records import CursorRecord
+from dataflow_ops.state.tables import metric, rule_hit, task, task_output
+from dataflow_ops.values import Claim, Counts, DeadLetter, Output, Slice
+
+_CLAIMABLE = frozenset(sources("claim"))
+_MAX_MESSAGE = 4_000
+_MAX_TRACE = 20_000
+
+
+class Tasks:
+    """Moves of single tasks."""
+
+    db: Database
+
+    def claim(
+        self, key: str, owner: str, lease_s: float = 60.0, max_attempts: int | None = None
+    ) -> Claim | None:
+        """Take a task that is waiting, or whose holder has been silent for longer than its lease.
+
+        A failed or new task uses an attempt, a paused one none, a silent one only if its cursor had not
+        moved since it was claimed.
+
+        Args:
+            key: which task.
+            owner: who asks (host and process id).
+            lease_s: seconds of silence after which others may take the task.
+            max_attempts: with it, a task that would need one more attempt than this becomes DEAD instead
+                (a chunk that kills its worker each time would be tried for ever).
+
+        Returns:
+            The claim, or ``None``: somebody else has it, it is done, dead or cancelled.
+
+        Raises:
+            StateError: there is no such task.
+        """
+        expired = sa.and_(task.c.lease_until.is_not(None), task.c.lease_until < self.db.now)
+        query = sa.select(
+            task.c.state,
+            task.c.epoch,
+            task.c.attempt,
+            task.c.cursor_moved,
+            task.c.owner,
+            sa.func.coalesce(expired, sa.false()).label("expired"),
+        ).where(task.c.key == key)
+        with self.db.write() as connection:
+            row = connection.execute(query).one_or_none()
+            if row is None:
+                raise StateError(f"there is no task {key}")
+            silent = row.state == "RUNNING" and bool(row.expired)
+            if row.state not in _CLAIMABLE and not silent:
+                return None
+            free = row.state == "PAUSED" or (silent and row.cursor_moved)
+            attempt: int = row.attempt + (0 if free else 1)
+            held = sa.and_(task.c.key == key, task.c.state == row.state, task.c.epoch == row.epoch)
+            if silent:
+                held = sa.and_(held, expired)
+            if max_attempts is not None and attempt > max_attempts and row.state != "PENDING":
+                self._bury(connection, key, row.state, held, row.owner)
+                return None
+            first = task.c.started_at if row.state != "PENDING" else sa.null()
+            claimed = connection.execute(
+                sa.update(task)
+                .where(held)
+                .values(
+                    state=move(row.state, "reclaim" if silent else "claim"),
+                    epoch=row.epoch + 1,
+                    attempt=attempt,
+                    owner=owner,
+                    lease_s=lease_s,
+                    lease_until=self.db.now + lease_s,
+                    heartbeat_at=self.db.now,
+                    started_at=sa.func.coalesce(first, self.db.now),
+                    ended_at=None,
+                    progress=None,
+                    cursor_moved=False,
+                )
+                .returning(task.c.epoch)
+            ).one_or_none()
+        return None if claimed is None else Claim(key, claimed.epoch, attempt, owner)
+
+    def _bury(
+        self,
+        connection: sa.Connection,
+        key: str,
+        state: str,
+        held: sa.ColumnElement[bool],
+        owner: str | None,
+    ) -> None:
+        values: dict[str, Any] = {
+            "state": move(state, "exhaust"),
+            "ended_at": self.db.now,
+            "lease_until": None,
+        }
+        if state == "RUNNING":
+            values |= {
+                "epoch": task.c.epoch + 1,
+                "error_type": "WorkerDied",
+                "error_message": f"{owner} fell silent, and no attempt is left",
+                "error_trace": None,
+            }
+        buried = connection.execute(
+            sa.update(task)
+            .where(held)
+            .values(**values)
+            .returning(task.c.step, task.c.partition, task.c.error_type, task.c.error_message)
+        ).one_or_none()
+        if buried is not None:
+            _chunk_letter(connection, self.db, key, *buried)
+
+    def heartbeat(self, claim: Claim, progress: Mapping[str, object] | None = None) -> None:
+        """Renew the lease.
+
+        Args:
+            claim: from :meth:`claim`.
+            progress: shown to whoever watches; ``None`` leaves what was there.
+
+        Raises:
+            LeaseLost: another attempt owns the task, or it was cancelled.
+        """
+        values = {} if progress is None else {"progress": dump(progress)}
+        with self.db.write() as connection:
+            self._renew(connection, claim, **values)
+
+    def checkpoint(
+        self,
+        claim: Claim,
+        offset: int,
+        processed_rows: int,
+        detail: Mapping[str, object] | None = None,
+        file_id: str | None = None,
+    ) -> None:
+        """Save how far the task got, and renew the lease.
+
+        Args:
+            claim: from :meth:`claim`.
+            offset: first row (or byte, or sub-range) that is not yet staged.
+            processed_rows: rows done so far.
+            detail: what else the next attempt needs (names of staged files).
+            file_id: file in which the offset counts, where there are several.
+
+        Raises:
+            LeaseLost: another attempt owns the task, or it was cancelled; the cursor is untouched.
+        """
+        at = CursorRecord(file_id, offset, processed_rows, detail or {})
+        with self.db.write() as connection:
+            step = self._renew(connection, claim)
+            if cursors.write(connection, self.db, claim.key, step, cursors.CORPUS, at):
+                connection.execute(sa.update(task).where(task.c.key == claim.key).values(cursor_moved=True))
+
+    def read_cursor(self, key: str) -> CursorRecord | None:
+        """Where the task stands; ``None`` where nothing is staged."""
+        with self.db.read() as connection:
+            step = connection.execute(sa.select(task.c.step).where(task.c.key == key)).scalar()
+            return None if step is None else cursors.read(connection, key, step, cursors.CORPUS)
+
+    def pause_task(
+        self,
+        claim: Claim,
+        offset: int,
+        processed_rows: int = 0,
+        detail: Mapping[str, object] | None = None,
+        file_id: str | None = None,
+    ) -> None:
+        """Save the cursor and give the task back as PAUSED, in one transaction. Uses no attempt.
+
+        Raises:
+            LeaseLost: another attempt owns the task, or it was cancelled; nothing was written.
+        """
+        at = CursorRecord(file_id, offset, processed_rows, detail or {})
+        with self.db.write() as connection:
+            row = self._end(connection, claim, "pause")
+            cursors.write(connection, self.db, claim.key, row.step, cursors.CORPUS, at)
+            emit(connection, self.db, "task.paused", claim.key, {"step": row.step, "offset": offset})
+
+    def commit(
+        self,
+        claim: Claim,
+        outputs: Sequence[Output],
+        counts: Counts,
+        metrics: Mapping[str, float],
+        rule_hits: Mapping[str, int],
+        dead: Sequence[DeadLetter],
+        seconds: float,
+    ) -> None:
+        """RUNNING → SUCCESS with everything the task gave, in one transaction; what it gave before goes.
+
+        Args:
+            claim: from :meth:`claim`.
+            outputs: published files; kinds are unique.
+            counts: conserved.
+            metrics: name → number; one that is not finite counts in ``non_finite_metrics`` instead.
+            rule_hits: rule → records it rejected.
+            dead: dead letters.
+            seconds: worker seconds spent.
+
+        Raises:
+            LeaseLost: another attempt owns the task, or it was committed or cancelled; nothing was written.
+            ConservationError: the counts don't add up; nothing was written.
+            CommitUnknown: the connection broke during COMMIT; ask :meth:`committed`.
+        """
+        with self.db.write() as connection:
+            row = self._end(
+                connection,
+                claim,
+                "commit",
+                seconds=seconds,
+                error_type=None,
+                error_message=None,
+                error_trace=None,
+                progress=None,
+                **_count_values(counts),
+            )
+            counts.check(f"step {row.step}, partition {row.partition}")
+            for table in (task_output, metric, rule_hit):
+                connection.execute(sa.delete(table).where(table.c.task_key == claim.key))
+            _insert(connection, task_output, [_output_row(claim.key, output) for output in outputs])
+            _insert(connection, metric, _metric_rows(claim.key, metrics))
+            _insert(
+                connection,
+                rule_hit,
+                [{"task_key": claim.key, "rule": rule, "hits": n} for rule, n in sorted(rule_hits.items())],
+            )
+            replace_letters(connection, self.db, claim.key, dead)
+            cursors.delete(connection, claim.key, row.step, cursors.CORPUS)
+            emit(
+                connection,
+                self.db,
+                "task.success",
+                claim.key,
+                {"step": row.step, "partition": row.partition, "epoch": claim.epoch, "dead": len(dead)},
+            )
+
+    def committed(self, claim: Claim) -> bool:
+        """Whether this very claim's commit went through: what to ask after ``CommitUnknown``."""
+        query = sa.select(task.c.state).where(task.c.key == claim.key, task.c.epoch == claim.epoch)
+        with self.db.read() as connection:
+            return connection.execute(query).scalar() == "SUCCESS"
+
+    def fail(
+        self, claim: Claim, error_type: str, message: str, trace: str, max_attempts: int
+    ) -> Literal["FAILED", "DEAD"]:
+        """The attempt failed. With no attempt left the task is DEAD and a letter of level ``chunk`` is open.
+
+        Args:
+            claim: from :meth:`claim`.
+            error_type: class name.
+            message: for a person.
+            trace: the stack; its end is kept.
+            max_attempts: attempts in all.
+
+        Raises:
+            LeaseLost: another attempt owns the task, or it was cancelled; nothing was written.
+        """
+        last = claim.attempt >= max_attempts
+        with self.db.write() as connection:
+            row = self._end(
+                connection,
+                claim,
+                "exhaust" if last else "fail",
+                error_type=error_type[:80],
+                error_message=message[:_MAX_MESSAGE],
+                error_trace=trace[-_MAX_TRACE:],
+            )
+            if last:
+                _chunk_letter(connection, self.db, claim.key, row.step, row.partition, error_type, message)
+        return "DEAD" if last else "FAILED"
+
+    def ghost(self, key: str, epoch: int | None = None) -> bool:
+        """SUCCESS → PENDING because an output is gone. Its record stays until the next commit replaces it.
+
+        Args:
+            key: which task.
+            epoch: of the record that was checked; where it has changed since, nothing happens.
+
+        Returns:
+            Whether the task was moved.
+        """
+        where = [task.c.key == key, task.c.state == "SUCCESS"]
+        if epoch is not None:
+            where.append(task.c.epoch == epoch)
+        with self.db.write() as connection:
+            moved = connection.execute(
+                sa.update(task)
+                .where(*where)
+                .values(state=move("SUCCESS", "ghost"), attempt=0)
+                .returning(task.c.step)
+            ).one_or_none()
+            if moved is not None:
+                emit(connection, self.db, "task.ghost", key, {"step": moved.step})
+        return moved is not None
+
+    def revive(self, key: str) -> bool:
+        """DEAD → PENDING with all attempts anew; return whether the task was dead."""
+        with self.db.write() as connection:
+            return revive_task(connection, self.db, key)
+
+    def running_owners(self) -> list[str]:
+        """Who holds tasks now."""
+        query = sa.select(task.c.owner).where(task.c.state == "RUNNING").distinct().order_by(task.c.owner)
+        with self.db.read() as connection:
+            return [owner for (owner,) in connection.execute(query) if owner is not None]
+
+    def expire_leases(self, owner: str) -> int:
+        """End the leases of an owner that is known to be dead, so that nobody waits for them.
+
+        Returns:
+            How many tasks it held. They stay RUNNING until somebody claims them.
+        """
+        with self.db.write() as connection:
+            expired = connection.execute(
+                sa.update(task)
+                .where(task.c.state == "RUNNING", task.c.owner == owner)
+                .values(lease_until=0.0)
+                .returning(task.c.key)
+            ).all()
+        return len(expired)
+
+    def _renew(self, connection: sa.Connection, claim: Claim, **values: object) -> str:
+        row = connection.execute(
+            sa.update(task)
+            .where(*_fence(claim))
+            .values(heartbeat_at=self.db.now, lease_until=self.db.now + task.c.lease_s, **values)
+            .returning(task.c.step)
+        ).one_or_none()
+        if row is None:
+            raise _lost(claim)
+        step: str = row.step
+        return step
+
+    def _end(self, connection: sa.Connection, claim: Claim, event: str, **values: object) -> sa.Row[*tuple[Any, ...]]:
+        row = connection.execute(
+            sa.update(task)
+            .where(*_fence(claim))
+            .values(state=move("RUNNING", event), lease_until=None, ended_at=self.db.now, **values)
+            .returning(task.c.step, task.c.partition)
+        ).one_or_none()
+        if row is None:
+            raise _lost(claim)
+        return row
+
+
+def _fence(claim: Claim) -> tuple[sa.ColumnElement[bool], ...]:
+    return task.c.key == claim.key, task.c.state == "RUNNING", task.c.epoch == claim.epoch
+
+
+def _lost(claim: Claim) -> LeaseLost:
+    return LeaseLost(f"task {claim.key}: epoch {claim.epoch} of {claim.owner} no longer holds it")
+
+
+def _chunk_letter(
+    connection: sa.Connection,
+    db: Database,
+    key: str,
+    step: str,
+    partition: str,
+    error_type: str | None,
+    message: str | None,
+) -> None:
+    letter = DeadLetter("chunk", step, "", partition, -1, "", error_type or "", message or "")
+    add_letters(connection, db, key, [letter], reopen=True)
+    emit(
+        connection,
+        db,
+        "task.dead",
+        key,
+        {"step": step, "partition": partition, "error": letter.error, "message": letter.message[:500]},
+    )
+
+
+def _insert(connection: sa.Connection, table: sa.Table, rows: list[dict[str, object]]) -> None:
+    if rows:
+        connection.execute(sa.insert(table), rows)
+
+
+def _count_values(counts: Counts) -> dict[str, object]:
+    return {
+        "documents_in": counts.documents_in,
+        "kept": counts.kept,
+        "rejected": counts.rejected,
+        "dead": counts.dead,
+        "skipped": dump(counts.skipped) if counts.skipped else None,
+        "documents_out": counts.documents_out,
+        "bytes_in": counts.bytes_in,
+        "tokens_out": counts.tokens_out,
+    }
+
+
+def _metric_rows(key: str, metrics: Mapping[str, float]) -> list[dict[str, object]]:
+    finite = {name: float(value) for name, value in metrics.items() if math.isfinite(value)}
+    if len(finite) < len(metrics):
+        finite["non_finite_metrics"] = float(len(metrics) - len(finite))
+    return [{"task_key": key, "name": name, "value": value} for name, value in sorted(finite.items())]
+
+
+def _output_row(key: str, output: Output) -> dict[str, object]:
+    whole = (Slice("", 0, output.size, output.sha256, output.rows),)
+    slices = [[s.name, s.offset, s.length, s.sha256, s.rows] for s in output.slices]
+    return {
+        "task_key": key,
+        "kind": output.kind,
+        "uri": output.uri,
+        "size": output.size,
+        "mtime_ns": output.mtime_ns,
+        "sha256": output.sha256,
+        "rows": output.rows,
+        # One slice that is the whole file is the common case: null stands for it and costs nothing to read.
+        "slices": None if output.slices == whole else dump(slices),
+        "attributes": dump(output.attributes) if output.attributes else None,
+    }

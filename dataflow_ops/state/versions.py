@@ -1,0 +1,188 @@
+"""Published versions of data sets, and which one is current."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+
+from dataflow_ops.errors import VersionError
+from dataflow_ops.state.database import Database
+from dataflow_ops.state.outbox import emit
+from dataflow_ops.state.records import VersionRecord
+from dataflow_ops.state.tables import dataset_current, dataset_version
+from dataflow_ops.state.upsert import insert_missing, upsert
+
+_v = dataset_version.c
+_QUERY = sa.select(
+    _v.dataset,
+    _v.version_id,
+    _v.manifest_sha256,
+    _v.manifest_uri,
+    _v.run_id,
+    _v.state,
+    _v.created_at,
+    dataset_current.c.version_id.is_not(None).label("is_current"),
+).outerjoin(
+    dataset_current,
+    sa.and_(dataset_current.c.dataset == _v.dataset, dataset_current.c.version_id == _v.version_id),
+)
+
+REJECTED = "REJECTED"
+"""State of a version that a person refused; it can't become current."""
+
+
+class Versions:
+    """Versions of data sets."""
+
+    db: Database
+
+    def add_version(
+        self, dataset: str, version_id: str, manifest_sha256: str, manifest_uri: str, run_id: str, state: str
+    ) -> VersionRecord:
+        """Record a version. The same manifest again for a data set changes nothing.
+
+        Args:
+            dataset: which data set.
+            version_id: unique in it.
+            manifest_sha256: hex digest of the manifest.
+            manifest_uri: relative to the storage root.
+            run_id: the run that made it.
+            state: ``PUBLISHED``, ``AWAITING_APPROVAL`` or ``REJECTED``.
+
+        Returns:
+            The version that holds this manifest: the new one, or the one that was there.
+
+        Raises:
+            VersionError: the id exists with another manifest.
+        """
+        with self.db.write() as connection:
+            same = _QUERY.where(_v.dataset == dataset, _v.manifest_sha256 == manifest_sha256)
+            there = connection.execute(same).one_or_none()
+            if there is not None:
+                return _record(there)
+            insert_missing(
+                connection,
+                dataset_version,
+                [
+                    {
+                        "dataset": dataset,
+                        "version_id": version_id,
+                        "manifest_sha256": manifest_sha256,
+                        "manifest_uri": manifest_uri,
+                        "run_id": run_id,
+                        "state": state,
+                        "created_at": connection.execute(sa.select(self.db.now)).scalar_one(),
+                    }
+                ],
+            )
+            added = connection.execute(same).one_or_none()
+            if added is None:
+                raise VersionError(f"version {version_id} of {dataset} exists with another manifest")
+            if added.version_id == version_id:
+                emit(connection, self.db, "version.added", dataset, {"version": version_id, "state": state})
+            return _record(added)
+
+    def set_version_state(self, dataset: str, version_id: str, state: str) -> None:
+        """Approve or reject a version.
+
+        Raises:
+            VersionError: no such version, or it is current and would be rejected.
+        """
+        with self.db.write() as connection:
+            version = _known(connection, dataset, version_id)
+            if version.is_current and state == REJECTED:
+                raise VersionError(f"version {version_id} of {dataset} is current: roll back first")
+            connection.execute(
+                sa.update(dataset_version)
+                .where(_v.dataset == dataset, _v.version_id == version_id)
+                .values(state=state)
+            )
+            emit(connection, self.db, "version.state", dataset, {"version": version_id, "state": state})
+
+    def set_current(self, dataset: str, version_id: str, who: str = "") -> VersionRecord:
+        """Point *current* at a version, with the event for it in one transaction.
+
+        Raises:
+            VersionError: no such version, or it was rejected.
+        """
+        with self.db.write() as connection:
+            return _point(connection, self.db, dataset, version_id, who)
+
+    def rollback(self, dataset: str, version_id: str | None = None, who: str = "") -> VersionRecord:
+        """Point *current* at an older version: the one named, or the newest good one before the current.
+
+        Raises:
+            VersionError: no such version, it was rejected, it is not older, or there is none before.
+        """
+        with self.db.write() as connection:
+            of_dataset = _QUERY.where(_v.dataset == dataset).order_by(_v.created_at, _v.version_id)
+            history = [_record(row) for row in connection.execute(of_dataset)]
+            at = next((i for i, version in enumerate(history) if version.is_current), None)
+            if at is None:
+                raise VersionError(f"{dataset} has no current version to roll back from")
+            older = [v.version_id for v in history[:at] if v.state == "PUBLISHED"]
+            if version_id is None:
+                if not older:
+                    raise VersionError(f"{dataset} has no version before {history[at].version_id}")
+                version_id = older[-1]
+            _known(connection, dataset, version_id)
+            if version_id not in (v.version_id for v in history[:at]):
+                raise VersionError(f"version {version_id} of {dataset} is not older than the current one")
+            return _point(connection, self.db, dataset, version_id, who)
+
+    def current(self, dataset: str) -> VersionRecord | None:
+        """The current version, or ``None``."""
+        with self.db.read() as connection:
+            row = connection.execute(
+                _QUERY.where(_v.dataset == dataset, dataset_current.c.version_id.is_not(None))
+            ).one_or_none()
+            return None if row is None else _record(row)
+
+    def versions(self, dataset: str | None = None) -> list[VersionRecord]:
+        """All versions (of a data set), newest first."""
+        query = _QUERY.order_by(_v.created_at.desc(), _v.version_id.desc())
+        if dataset is not None:
+            query = query.where(_v.dataset == dataset)
+        with self.db.read() as connection:
+            return [_record(row) for row in connection.execute(query)]
+
+
+def _point(connection: sa.Connection, db: Database, dataset: str, version_id: str, who: str) -> VersionRecord:
+    version = _known(connection, dataset, version_id)
+    if version.state == REJECTED:
+        raise VersionError(f"version {version_id} of {dataset} was rejected and can't become current")
+    before = connection.execute(
+        sa.select(dataset_current.c.version_id).where(dataset_current.c.dataset == dataset)
+    ).scalar()
+    upsert(
+        connection,
+        dataset_current,
+        [
+            {
+                "dataset": dataset,
+                "version_id": version_id,
+                "who": who,
+                "changed_at": connection.execute(sa.select(db.now)).scalar_one(),
+            }
+        ],
+    )
+    emit(
+        connection,
+        db,
+        "version.current",
+        dataset,
+        {"version": version_id, "before": before, "who": who},
+    )
+    return _known(connection, dataset, version_id)
+
+
+def _known(connection: sa.Connection, dataset: str, version_id: str) -> VersionRecord:
+    row = connection.execute(_QUERY.where(_v.dataset == dataset, _v.version_id == version_id)).one_or_none()
+    if row is None:
+        raise VersionError(f"{dataset} has no version {version_id}")
+    return _record(row)
+
+
+def _record(row: sa.Row[*tuple[Any, ...]]) -> VersionRecord:
+    return VersionRecord(*row[:7], is_current=bool(row[7]))

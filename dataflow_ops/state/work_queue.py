@@ -1,0 +1,123 @@
+"""What runs want: tasks put in, and taken out again when a run is cancelled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import sqlalchemy as sa
+
+from dataflow_ops.errors import StateError
+from dataflow_ops.state.database import LOCK_QUEUE, Database
+from dataflow_ops.state.machine import LIVE_RUNS, OPEN_TASKS, move
+from dataflow_ops.state.pauses import effective_pause
+from dataflow_ops.state.runs import move_run
+from dataflow_ops.state.tables import run, run_task, task
+from dataflow_ops.state.upsert import insert_missing, upsert
+from dataflow_ops.values import TaskSpec
+
+
+class WorkQueue:
+    """Tasks by run. A task is shared by all runs that want the same key."""
+
+    db: Database
+
+    def enqueue(self, run_id: str, specs: Sequence[TaskSpec]) -> None:
+        """Make sure that these tasks exist and belong to the run. Doing it again changes nothing.
+
+        New tasks are PENDING; cancelled ones are PENDING again; whatever else a task is, it stays. A
+        partition of a step that had another key in this run belongs to the new key from now on.
+
+        Args:
+            run_id: the run that wants them.
+            specs: in the order in which the run lists them.
+
+        Raises:
+            StateError: no such run, or it is cancelled.
+        """
+        if not specs:
+            return
+        with self.db.write() as connection:
+            self.db.lock(connection, LOCK_QUEUE)
+            state = connection.execute(sa.select(run.c.state).where(run.c.run_id == run_id)).scalar()
+            if state is None or state == "CANCELLED":
+                raise StateError(f"run {run_id} " + ("is cancelled" if state else "does not exist"))
+            now = connection.execute(sa.select(self.db.now)).scalar_one()
+            insert_missing(connection, task, [_new(spec, now) for spec in specs])
+            upsert(
+                connection,
+                run_task,
+                [
+                    {
+                        "run_id": run_id,
+                        "step": spec.step,
+                        "partition": spec.partition,
+                        "task_key": spec.key,
+                        "ordinal": i,
+                    }
+                    for i, spec in enumerate(specs)
+                ],
+            )
+            connection.execute(
+                sa.update(task)
+                .where(task.c.state == "CANCELLED", self.db.among(task.c.key, [s.key for s in specs]))
+                .values(state=move("CANCELLED", "enqueue"), attempt=0)
+            )
+
+    def cancel(self, run_id: str, detail: str | None = None) -> int:
+        """Cancel a run and those of its open tasks that no other live run wants.
+
+        Whoever works on one of them gets ``LeaseLost`` at the next heartbeat.
+
+        Returns:
+            How many tasks were cancelled.
+
+        Raises:
+            IllegalMove: the run has ended.
+            StateError: no such run.
+        """
+        other = sa.select(sa.literal(1)).where(
+            run_task.c.task_key == task.c.key,
+            run_task.c.run_id != run_id,
+            run.c.run_id == run_task.c.run_id,
+            run.c.state.in_(LIVE_RUNS),
+        )
+        mine = sa.select(run_task.c.task_key).where(run_task.c.run_id == run_id)
+        with self.db.write() as connection:
+            self.db.lock(connection, LOCK_QUEUE)
+            move_run(connection, self.db, run_id, "cancel", detail)
+            cancelled = connection.execute(
+                sa.update(task)
+                .where(task.c.state.in_(OPEN_TASKS), task.c.key.in_(mine), ~other.exists())
+                .values(state="CANCELLED", epoch=task.c.epoch + 1, owner=None, lease_until=None)
+                .returning(task.c.key)
+            ).all()
+        return len(cancelled)
+
+    def wanted_elsewhere(self, key: str, run_id: str) -> bool:
+        """Whether another live run that nobody paused wants this task too."""
+        query = (
+            sa.select(run.c.run_id, run.c.dataset)
+            .join(run_task, run_task.c.run_id == run.c.run_id)
+            .where(
+                run_task.c.task_key == key, run.c.run_id != run_id, run.c.state.in_(("PLANNED", "RUNNING"))
+            )
+        )
+        with self.db.read() as connection:
+            return any(
+                effective_pause(connection, other, dataset) is None
+                for other, dataset in connection.execute(query).all()
+            )
+
+
+def _new(spec: TaskSpec, now: float) -> dict[str, object]:
+    return {
+        "key": spec.key,
+        "step": spec.step,
+        "layer": spec.layer,
+        "partition": spec.partition,
+        "state": "PENDING",
+        "attempt": 0,
+        "epoch": 0,
+        "cursor_moved": False,
+        "created_at": now,
+    }
