@@ -164,6 +164,13 @@ _CODEC_MAGIC: Final[tuple[tuple[bytes, Codec], ...]] = (
     (b"\xfd7zXZ\x00", "xz"),
 )
 
+_INTERPRETERS: Final = (
+    (b"python", "python"),
+    (b"node", "javascript"),
+    (b"perl", "perl"),
+    (b"ruby", "ruby"),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Media:
@@ -229,12 +236,7 @@ def unpacked_bytes(path: str, size: int) -> int:
 
 def _interpreter(shebang: bytes) -> str:
     line = shebang.split(b"\n", 1)[0]
-    for name, language in (
-        (b"python", "python"),
-        (b"node", "javascript"),
-        (b"perl", "perl"),
-        (b"ruby", "ruby"),
-    ):
+    for name, language in _INTERPRETERS:
         if name in line:
             return language
     return "shell" if line.rstrip().endswith(b"sh") else ""

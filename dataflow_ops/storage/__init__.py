@@ -1,1 +1,1 @@
-"""Where bytes live: blob stores and the chunk store on top of them."""
+"""Durable bytes: blob stores, the chunk store on top of them, and staging for resume."""
