@@ -131,9 +131,14 @@ class OutputConflict(StorageError):
 
 
 class CorruptOutput(StorageError):
-    """Stored bytes differ from their recorded hash: the output is quarantined and made again."""
+    """Stored bytes differ from their recorded hash: the output is quarantined and made again.
+
+    Attributes:
+        producer_key: key of the task that made the bytes, where it is known.
+    """
 
     retryable = True
+    producer_key: str = ""
 
 
 class StorageFull(StorageError):

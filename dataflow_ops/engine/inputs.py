@@ -28,7 +28,7 @@ class RecordSource(Protocol):
     """The part of the state store that planning needs."""
 
     def records_of_step(self, run_id: str, step: str) -> Mapping[str, TaskRecord]:
-        """Partition -> record, for all tasks of a run's step."""
+        """Key -> record, for all tasks of a run's step."""
 
 
 class OutputIndex:
@@ -53,8 +53,9 @@ class OutputIndex:
     def finished(self, step: str) -> Mapping[str, TaskRecord]:
         """Partition -> record of the step's successful tasks, in ascending order of partition."""
         if step not in self._steps:
-            found = self._records.records_of_step(self._run_id, step)
-            self._steps[step] = {p: found[p] for p in sorted(found, key=partition_order) if found[p].state == "SUCCESS"}
+            records = self._records.records_of_step(self._run_id, step).values()
+            done = {r.partition: r for r in records if r.state == "SUCCESS"}
+            self._steps[step] = {p: done[p] for p in sorted(done, key=partition_order)}
         return self._steps[step]
 
     def outputs(self, step: str, kind: str) -> list[tuple[str, Output]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import tempfile
 import time
@@ -119,11 +120,15 @@ def _attempt(
     specs = {o.kind: o for o in step.outputs}
     staging = Staging(deps.chunks.blobs, spec.key)
     totals, start = _resume(deps, spec, staging)
-    writer = deps.chunks.writer(step.name, spec.partition, spec.key, claim.epoch, specs)
+    # What an earlier success recorded: a file that no longer matches it is quarantined, not argued with.
+    recorded = {o.kind: o.sha256 for o in deps.state.records([spec.key])[spec.key].outputs}
+    writer = deps.chunks.writer(
+        step.name, spec.partition, spec.key, claim.epoch, specs, recorded, side.scratch
+    )
     published: list[Output] = []
     try:
-        for _, _, tables in staging.resume(start):
-            for kind, table in tables.items():
+        for stretch in staging.resume(start):
+            for kind, table in stretch.tables.items():
                 writer.append(kind, table)
         pending: list[StepResult] = []
         staged_at = time.monotonic()
@@ -132,7 +137,9 @@ def _attempt(
             for kind, table in result.outputs.items():
                 writer.append(kind, table)
             for made in result.files:
-                published.append(deps.chunks.publish_file(step.name, spec.key, made))
+                published.append(deps.chunks.publish_file(
+                    made, file_uri(spec, made.kind, made.path.suffix), recorded.get(made.kind, "")
+                ))
             totals.add(result)
             pending.append(result)
             beat.progress = {"rows": totals.counts.documents_in, "position": end}
@@ -179,8 +186,8 @@ def _resume(deps: TaskDeps, spec: TaskSpec, staging: Staging) -> tuple[Totals, i
     if cursor is None or cursor.offset == 0:
         return Totals(), 0
     reached = 0
-    for _, last, _ in staging.resume(cursor.offset):
-        reached = last
+    for stretch in staging.resume(cursor.offset):
+        reached = stretch.last_row
     if reached != cursor.offset:
         return Totals(), 0  # staged rows are damaged or swept: from the start, which is always right
     return Totals.from_json(cursor.detail), reached
@@ -197,6 +204,12 @@ def _results(deps: TaskDeps, step: Step, side: TaskSide, start: int) -> Iterator
             yield result.cursor, result
     else:
         raise StateError(f"step '{step.name}' is neither a MapStep nor a RunStep")
+
+
+def file_uri(spec: TaskSpec, kind: str, suffix: str) -> str:
+    """Where a finished file of a task lies: by content key, flat, whatever folders its kind names."""
+    name = hashlib.sha256(kind.encode()).hexdigest()[:16]
+    return f"data/{spec.step}/{spec.key[:2]}/part_{spec.partition}_{spec.key[:16]}.{name}{suffix}"
 
 
 def _joined(pending: list[StepResult]) -> dict[str, object]:

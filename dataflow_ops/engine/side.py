@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
@@ -10,7 +11,7 @@ from typing import BinaryIO, Protocol
 import pyarrow as pa
 
 from dataflow_ops.engine.inputs import OutputIndex, Pieces
-from dataflow_ops.errors import StateError
+from dataflow_ops.errors import CorruptOutput, StateError
 from dataflow_ops.protocols import Input, Step
 from dataflow_ops.storage.chunk_store import ChunkStore
 from dataflow_ops.values import Numbers
@@ -46,7 +47,9 @@ class TaskSide:
         columns = self._declared(step, kind).columns
         for piece in self.pieces[(step, kind)]:
             if piece.slice.length:
-                yield piece.partition, self.chunks.read(piece.output, piece.slice.name, columns)
+                with self.blamed(step, piece.partition):
+                    table = self.chunks.read(piece.output, piece.slice.name, columns, verify=True)
+                yield piece.partition, table
 
     def table(self, step: str, kind: str) -> pa.Table:
         """See :class:`~dataflow_ops.protocols.Side`."""
@@ -62,7 +65,11 @@ class TaskSide:
         item = self._declared(step, kind)
         if item.take != "pointer":
             raise StateError(f"step '{self.step.name}' looks up {step}.{kind}, which it declared as '{item.take}'")
-        return self.chunks.read(self.index.output(step, kind, partition), slice_name, item.columns)
+        output = self.index.output(step, kind, partition)
+        with self.blamed(step, partition):
+            return self.chunks.read(
+                output, slice_name, item.columns, verify=True, schema=self.schema_of(step, kind)
+            )
 
     def open_source(self, source_id: str, path: str, location: str = "") -> BinaryIO:
         """See :class:`~dataflow_ops.protocols.Side`."""
@@ -71,6 +78,15 @@ class TaskSide:
     def store_raw(self, data: Iterable[bytes]) -> tuple[str, str, int]:
         """See :class:`~dataflow_ops.protocols.Side`."""
         return self.raw.store(data)
+
+    @contextmanager
+    def blamed(self, step: str, partition: str) -> Iterator[None]:
+        """Name the task whose output is damaged, so that the driver can have it made again."""
+        try:
+            yield
+        except CorruptOutput as e:
+            e.producer_key = self.index.finished(step)[partition].key
+            raise
 
     def _declared(self, step: str, kind: str) -> Input:
         for item in self.step.inputs:
@@ -102,7 +118,9 @@ def batches(
             )
         beside.append((item, table))
     row = first_row
-    for rows in side.chunks.batches(piece.output, lead.columns, first_row, max_rows, max_bytes):
+    with side.blamed(lead.step, piece.partition):
+        stream = side.chunks.rows(piece.output, lead.columns, first_row, verify=True)
+    for rows in stream.batches(max_rows, max_bytes):
         joined = rows
         for _, table in beside:
             part = table.slice(row, rows.num_rows)

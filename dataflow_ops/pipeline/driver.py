@@ -113,7 +113,7 @@ class Driver:
         for name in names:
             if partitioning(name) == "chunk":
                 records = self.state.records_of_step(self.context.run_id, name)
-                dead.update(p for p, r in records.items() if r.state == "DEAD")
+                dead.update(r.partition for r in records.values() if r.state == "DEAD")
         return sorted(dead)
 
     def run_step(self, name: str, only: Sequence[str] | None = None) -> StepReport:
@@ -160,7 +160,8 @@ class Driver:
         """Tell done from open: one query, one listing. A success whose files are gone is a ghost."""
         records = self.state.records([s.key for s in specs])
         done = [r for r in records.values() if r.state == "SUCCESS"]
-        present = self.chunks.present([(r.key, r.outputs) for r in done])
+        listing = self.chunks.listing(f"data/{specs[0].step}/") if done else {}
+        present = {r.key for r in done if self.chunks.check_present(r.outputs, listing)}
         todo = []
         for spec in specs:
             record = records[spec.key]

@@ -1,0 +1,94 @@
+"""``lineage``, ``audit``, ``report``, ``doctor``: looking at what a run did."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dataflow_ops.cli.console import OUT, print_json, print_table
+from dataflow_ops.cli.options import DEFAULT_HOME, EXIT_FAILED, HomeOption, JsonOption
+
+RunOption = Annotated[str | None, typer.Option("--run", help="Run; the newest when left out.")]
+
+
+def lineage(
+    document: Annotated[str, typer.Argument(help="Document id, the start of one, or its URL.")],
+    run_id: RunOption = None,
+    home: HomeOption = DEFAULT_HOME,
+    as_json: JsonOption = False,
+) -> None:
+    """Where a document came from and what became of it: kept, rejected, duplicate, not drawn or dead."""
+    from dataflow_ops.pipeline.look import lineage_of
+
+    text, data = lineage_of(home, run_id, document)
+    if as_json:
+        print_json(data)
+    else:
+        OUT.print(text, markup=False)
+
+
+def audit(
+    run_id: Annotated[str | None, typer.Argument(help="Run; the newest when left out.")] = None,
+    rule: Annotated[str | None, typer.Option(help="Only this rule ('exact', 'near', 'language' too).")] = None,
+    n: Annotated[int, typer.Option(min=1, help="How many removed documents to draw.")] = 50,
+    seed: Annotated[int, typer.Option(help="Another seed draws other documents.")] = 0,
+    csv: Annotated[Path | None, typer.Option(help="Write a CSV file instead ('-': standard output).")] = None,
+    home: HomeOption = DEFAULT_HOME,
+    as_json: JsonOption = False,
+) -> None:
+    """A seeded sample, even over rules and sources, of what was removed: text, value and bound."""
+    import dataclasses
+
+    from dataflow_ops.observe.audit import to_csv, to_table
+    from dataflow_ops.pipeline.look import audit_of
+
+    rows = audit_of(home, run_id, rule, n, seed)
+    if as_json:
+        print_json([dataclasses.asdict(row) for row in rows])
+    elif csv is not None:
+        if str(csv) == "-":
+            typer.echo(to_csv(rows), nl=False)
+        else:
+            csv.write_text(to_csv(rows), encoding="utf-8")
+            OUT.print(f"{len(rows)} rows written to {csv}", markup=False)
+    elif rows:
+        OUT.print(to_table(rows))
+    else:
+        OUT.print("Nothing was removed" + (f" by rule '{rule}'." if rule else "."), markup=False)
+
+
+def report(
+    version: Annotated[str | None, typer.Argument(help="Version; the current one when left out.")] = None,
+    home: HomeOption = DEFAULT_HOME,
+    as_json: JsonOption = False,
+) -> None:
+    """Print where a version's report.html lies."""
+    from dataflow_ops.pipeline.versions import open_versions
+
+    with open_versions(home) as versions:
+        path = versions.report_path(version)
+    if as_json:
+        print_json({"report": str(path)})
+    else:
+        OUT.print(str(path), markup=False)
+
+
+def doctor(home: HomeOption = DEFAULT_HOME, as_json: JsonOption = False) -> None:
+    """Check what DataFlow needs on this machine, and how much its home holds."""
+    from dataflow_ops.pipeline.doctor import check
+
+    rows = check(home)
+    if as_json:
+        print_json([{"check": name, "ok": ok, "detail": detail} for name, ok, detail in rows])
+    else:
+        print_table("", ("check", "ok", "detail"), rows)
+    if not all(ok for _, ok, _ in rows):
+        raise typer.Exit(EXIT_FAILED)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to an app."""
+    for command in (lineage, audit, report, doctor):
+        app.command()(command)

@@ -1,0 +1,62 @@
+"""Looking into a run's data sets: lineage of a document, an audit of what was removed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from dataflow_ops.engine.context import RunContext
+from dataflow_ops.engine.inputs import OutputIndex
+from dataflow_ops.observe.audit import AuditRow, sample
+from dataflow_ops.observe.evidence import RuleNote
+from dataflow_ops.observe.lineage import find
+from dataflow_ops.observe.lineage_text import as_dict, as_text
+from dataflow_ops.pipeline.build import build_steps
+from dataflow_ops.pipeline.home import open_home
+from dataflow_ops.pipeline.reader import RunReader
+from dataflow_ops.pipeline.session import latest_run, parse_job_text
+from dataflow_ops.protocols import Step
+from dataflow_ops.state.store import StateStore
+from dataflow_ops.storage.chunk_store import ChunkStore
+from dataflow_ops.storage.local import LocalStore
+
+
+def lineage_of(home_path: Path, run_id: str | None, document: str) -> tuple[str, dict[str, Any]]:
+    """A document's story as text and as a JSON-able mapping."""
+    with _opened(home_path, run_id) as (reader, steps):
+        found = find(reader, document, rule_notes(steps))
+    return as_text(found), as_dict(found)
+
+
+def audit_of(home_path: Path, run_id: str | None, rule: str | None, n: int, seed: int) -> list[AuditRow]:
+    """A sample of what a run removed."""
+    with _opened(home_path, run_id) as (reader, _):
+        return sample(reader, rule, n, seed)
+
+
+def rule_notes(steps: dict[str, Step]) -> list[RuleNote]:
+    """What the run's filter rules are called, with versions and bounds."""
+    filter_step: Any = steps["filter"]
+    notes = []
+    for rule in filter_step.rules:
+        notes.append(
+            RuleNote(rule.name, str(rule.version), rule.gate, rule.low, rule.high, rule.statistic, tuple(rule.applies_to))
+        )
+    return notes
+
+
+@contextmanager
+def _opened(home_path: Path, run_id: str | None) -> Iterator[tuple[RunReader, dict[str, Step]]]:
+    home = open_home(home_path, create=False)
+    with StateStore(home.state_url) as state:
+        run_id = run_id or latest_run(state)
+        row = state.get_run(run_id)
+        if row is None:
+            from dataflow_ops.errors import ConfigError
+
+            raise ConfigError(f"no run '{run_id}' here; `dataflow status` lists them")
+        context = RunContext(run_id, parse_job_text(row.settings, run_id), home.root, home.state_url)
+        steps = dict(build_steps(context))
+        yield RunReader(OutputIndex(state, run_id), ChunkStore(LocalStore(home.root)), steps), steps
