@@ -42,7 +42,8 @@ class PowerCutDisk(Disk):
         self.steps: list[str] = []
         self.dead = False
         self._watched: set[int] = set()
-        self._handles: list[BinaryIO] = []
+        # Kept open, so that an inode number is not given to another file and its bytes stay readable.
+        self._handles: list[int] = []
         self._content: dict[int, bytes] = {}
         self._entries: dict[str, dict[str, int]] = {}
         self._made_folders: set[str] = set()
@@ -52,8 +53,7 @@ class PowerCutDisk(Disk):
         self._before("create", path)
         self._remember(path.parent)
         file = super().create(path)
-        # Kept open so that the inode number is not given to another file meanwhile.
-        self._handles.append(open(path, "rb"))
+        self._handles.append(os.open(path, os.O_RDONLY))
         self._watched.add(os.fstat(file.fileno()).st_ino)
         self._done()
         return file
@@ -89,7 +89,7 @@ class PowerCutDisk(Disk):
             raise FileNotFoundError(path)
         self._before("unlink", path)
         self._remember(path.parent)
-        self._handles.append(open(path, "rb"))
+        self._handles.append(os.open(path, os.O_RDONLY))
         super().unlink(path)
         self._done()
 
@@ -116,8 +116,7 @@ class PowerCutDisk(Disk):
         """
         survivors: dict[str, dict[str, tuple[str, bytes]]] = {}
         self._survive(self.root, keep_names, survivors)
-        for handle in self._handles:
-            handle.close()
+        self._close()
         shutil.rmtree(self.root, ignore_errors=True)
         if not survivors:
             return
@@ -137,7 +136,7 @@ class PowerCutDisk(Disk):
         if keep_names and durable is not None:
             names = {**durable, **current}
         out[str(folder)] = {}
-        by_ino = {os.fstat(h.fileno()).st_ino: h for h in self._handles}
+        by_ino = {os.fstat(h).st_ino: h for h in self._handles}
         for name, ino in names.items():
             path = folder / name
             if path.is_dir():
@@ -146,18 +145,27 @@ class PowerCutDisk(Disk):
             if ino in self._content:
                 data = self._content[ino]
             elif ino in self._watched:
-                handle = by_ino[ino]
-                handle.seek(0)
-                data = handle.read()
+                data = self._bytes(by_ino[ino])
                 data = data[: len(data) // 2] if keep_names else b""
             elif path.exists() and path.stat().st_ino == ino:
                 data = path.read_bytes()
             elif ino in by_ino:
-                by_ino[ino].seek(0)
-                data = by_ino[ino].read()
+                data = self._bytes(by_ino[ino])
             else:
                 continue
             out[str(folder)][name] = ("file", data)
+
+    @staticmethod
+    def _bytes(handle: int) -> bytes:
+        return os.pread(handle, os.fstat(handle).st_size, 0)
+
+    def _close(self) -> None:
+        for handle in self._handles:
+            os.close(handle)
+        self._handles = []
+
+    def __del__(self) -> None:
+        self._close()
 
     def _remember(self, folder: Path) -> None:
         """Before the first change in a folder: what is there already is durable."""

@@ -153,6 +153,7 @@ def test_sweep_takes_only_old_temporaries(tmp_path: Path) -> None:
     assert new.path.exists()
     assert store.read("data/kept") == b"x"
     new.discard()
+    old.discard()
 
 
 def test_temporary_names(tmp_path: Path) -> None:
