@@ -55,7 +55,11 @@ class PowerCutDisk(Disk):
         file = super().create(path)
         self._handles.append(os.open(path, os.O_RDONLY))
         self._watched.add(os.fstat(file.fileno()).st_ino)
-        self._done()
+        try:
+            self._done()
+        except PowerCut:
+            file.close()
+            raise
         return file
 
     def write(self, file: BinaryIO, data: bytes | memoryview) -> None:
