@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Final, Literal
 
 import sqlalchemy as sa
 
@@ -21,7 +21,7 @@ Grouping = Literal["error", "parser", "host", "media_type", "step", "source_id",
 GROUPINGS: tuple[Grouping, ...] = ("error", "parser", "host", "media_type", "step", "source_id", "level")
 
 _c = dead_letter.c
-_COLUMNS = (
+_COLUMNS: Final[tuple[sa.ColumnElement[Any], ...]] = (
     _c.id,
     _c.task_key,
     _c.state,
@@ -69,7 +69,7 @@ class Letters:
             .limit(limit)
         )
         with self.db.read() as connection:
-            return [LetterRecord(*row[:4], letter=DeadLetter(*row[4:])) for row in connection.execute(query)]
+            return [_record(row) for row in connection.execute(query)]
 
     def count_dead_letters(
         self,
@@ -178,6 +178,11 @@ def revive_task(connection: sa.Connection, db: Database, key: str) -> bool:
     )
     emit(connection, db, "task.revived", key, {"step": revived.step})
     return True
+
+
+def _record(row: Any) -> LetterRecord:
+    fields: list[Any] = [*row[:4], DeadLetter(*row[4:])]
+    return LetterRecord(*fields)
 
 
 def _conditions(

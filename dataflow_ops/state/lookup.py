@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from dataflow_ops.state.database import Database
+from dataflow_ops.state.database import Database, no_collections
 from dataflow_ops.state.tables import run_task, task, task_output
 from dataflow_ops.values import Counts, Output, Slice, TaskRecord
 
@@ -59,18 +59,18 @@ class Lookup:
         """Key → record, for the keys that exist, in the order of ``keys``. Outputs are sorted by kind."""
         if not keys:
             return {}
-        with self.db.read() as connection:
+        with no_collections(), self.db.read() as connection:
             tasks = connection.execute(sa.select(*_TASK).where(self.db.among(task.c.key, keys))).all()
             outputs = connection.execute(
                 sa.select(*_OUTPUT).where(self.db.among(task_output.c.task_key, keys))
             ).all()
-        found = _join(tasks, outputs)
+            found = _join(tasks, outputs)
         return {key: found[key] for key in keys if key in found}
 
     def records_of_step(self, run_id: str, step: str) -> dict[str, TaskRecord]:
         """Key → record of all tasks of one step of a run, in the run's order. Outputs are sorted by kind."""
         mine = (run_task.c.run_id == run_id, run_task.c.step == step)
-        with self.db.read() as connection:
+        with no_collections(), self.db.read() as connection:
             tasks = connection.execute(
                 sa.select(*_TASK)
                 .join(run_task, run_task.c.task_key == task.c.key)
@@ -80,7 +80,7 @@ class Lookup:
             outputs = connection.execute(
                 sa.select(*_OUTPUT).join(run_task, run_task.c.task_key == task_output.c.task_key).where(*mine)
             ).all()
-        return _join(tasks, outputs)
+            return _join(tasks, outputs)
 
     def states_of_run(self, run_id: str) -> dict[str, dict[str, int]]:
         """Step → state → number of tasks."""
@@ -98,7 +98,7 @@ class Lookup:
         return states
 
 
-def _join(tasks: Sequence[sa.Row[*tuple[Any, ...]]], outputs: Sequence[sa.Row[Any]]) -> dict[str, TaskRecord]:
+def _join(tasks: Sequence[Any], outputs: Sequence[Any]) -> dict[str, TaskRecord]:
     by_key: dict[str, list[Output]] = {}
     for key, kind, uri, size, mtime_ns, sha256, rows, slices, attributes in outputs:
         output = Output(
@@ -131,7 +131,8 @@ def _join(tasks: Sequence[sa.Row[*tuple[Any, ...]]], outputs: Sequence[sa.Row[An
             counts = Counts(
                 documents_in, kept, rejected, dead, json.loads(skipped) if skipped else _NOTHING, *rest
             )
-        records[key] = TaskRecord(*row[:12], tuple(by_key.get(key, ())), counts, seconds)
+        fields: list[Any] = [*row[:12], tuple(by_key.get(key, ())), counts, seconds]
+        records[key] = TaskRecord(*fields)
     return records
 
 

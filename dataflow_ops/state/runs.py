@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, Final
+
 import sqlalchemy as sa
 
 from dataflow_ops.errors import IllegalMove, StateError
@@ -11,7 +13,7 @@ from dataflow_ops.state.outbox import emit
 from dataflow_ops.state.records import RunRecord
 from dataflow_ops.state.tables import run
 
-_COLUMNS = (
+_COLUMNS: Final[tuple[sa.ColumnElement[Any], ...]] = (
     run.c.run_id,
     run.c.dataset,
     run.c.job_name,

@@ -347,7 +347,9 @@ class Tasks:
         step: str = row.step
         return step
 
-    def _end(self, connection: sa.Connection, claim: Claim, event: str, **values: object) -> sa.Row[*tuple[Any, ...]]:
+    def _end(
+        self, connection: sa.Connection, claim: Claim, event: str, **values: object
+    ) -> sa.Row[*tuple[Any, ...]]:
         row = connection.execute(
             sa.update(task)
             .where(*_fence(claim))

@@ -94,7 +94,7 @@ def _by_key(table: str, key: tuple[str, ...], rows: Sequence[Row]) -> dict[tuple
 def _by_columns(rows: Sequence[dict[str, Any]]) -> Iterator[tuple[tuple[str, ...], list[dict[str, Any]]]]:
     groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for row in rows:
-        groups.setdefault(tuple(sorted(row)), []).append(row)
+        groups.setdefault(tuple(row), []).append(row)
     yield from groups.items()
 
 

@@ -184,5 +184,5 @@ def _known(connection: sa.Connection, dataset: str, version_id: str) -> VersionR
     return _record(row)
 
 
-def _record(row: sa.Row[*tuple[Any, ...]]) -> VersionRecord:
-    return VersionRecord(*row[:7], is_current=bool(row[7]))
+def _record(row: Any) -> VersionRecord:
+    return VersionRecord(*row)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 
 from dataflow_ops.errors import StateError
-from dataflow_ops.state.database import LOCK_QUEUE, Database
+from dataflow_ops.state.database import LOCK_QUEUE, Database, no_collections
 from dataflow_ops.state.machine import LIVE_RUNS, OPEN_TASKS, move
 from dataflow_ops.state.pauses import effective_pause
 from dataflow_ops.state.runs import move_run
@@ -36,13 +36,19 @@ class WorkQueue:
         """
         if not specs:
             return
-        with self.db.write() as connection:
+        with no_collections(), self.db.write() as connection:
             self.db.lock(connection, LOCK_QUEUE)
             state = connection.execute(sa.select(run.c.state).where(run.c.run_id == run_id)).scalar()
             if state is None or state == "CANCELLED":
                 raise StateError(f"run {run_id} " + ("is cancelled" if state else "does not exist"))
             now = connection.execute(sa.select(self.db.now)).scalar_one()
-            insert_missing(connection, task, [_new(spec, now) for spec in specs])
+            linked = _links(connection, run_id, {spec.step for spec in specs})
+            new = [
+                (i, spec)
+                for i, spec in enumerate(specs)
+                if linked.get((spec.step, spec.partition)) != (spec.key, i)
+            ]
+            insert_missing(connection, task, [_new(spec, now) for _, spec in new])
             upsert(
                 connection,
                 run_task,
@@ -54,7 +60,7 @@ class WorkQueue:
                         "task_key": spec.key,
                         "ordinal": i,
                     }
-                    for i, spec in enumerate(specs)
+                    for i, spec in new
                 ],
             )
             connection.execute(
@@ -107,6 +113,14 @@ class WorkQueue:
                 effective_pause(connection, other, dataset) is None
                 for other, dataset in connection.execute(query).all()
             )
+
+
+def _links(connection: sa.Connection, run_id: str, steps: set[str]) -> dict[tuple[str, str], tuple[str, int]]:
+    c = run_task.c
+    query = sa.select(c.step, c.partition, c.task_key, c.ordinal).where(
+        c.run_id == run_id, c.step.in_(sorted(steps))
+    )
+    return {(step, part): (key, i) for step, part, key, i in connection.execute(query)}
 
 
 def _new(spec: TaskSpec, now: float) -> dict[str, object]:
