@@ -1,0 +1,208 @@
+"""The main job on the benchmark corpus, judged: recall by label, losses by rule, an independent check, speed.
+
+    python bench/main_job.py CORPUS/docs [--home DIR] [--workers N] [--fresh] [--json FILE]
+
+CORPUS is what `build_corpus.py` writes: Parquet with id, text, source, lang, label, dup_of. Runs
+`dataflow run` on it as a `parquet` source, then reads verdicts from the run's outputs. Exit code 1 if a bar
+is missed. Timings are ratios to the documents of the same run and are printed, never asserted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bench.independent import hard_negatives, key_text, similarity
+from dataflow_ops.engine.context import RunContext
+from dataflow_ops.engine.inputs import OutputIndex
+from dataflow_ops.pipeline.build import build_steps
+from dataflow_ops.pipeline.home import open_home
+from dataflow_ops.pipeline.reader import RunReader
+from dataflow_ops.pipeline.session import latest_run, parse_job_text
+from dataflow_ops.state.store import StateStore
+from dataflow_ops.storage.chunk_store import ChunkStore
+from dataflow_ops.storage.local import LocalStore
+
+RECALL = {"exact": 0.99, "width": 0.99, "title": 0.99, "block5": 0.99, "edit1": 0.99, "edit2": 0.99, "block10": 0.95, "edit5": 0.75}
+EDIT5_EACH = 0.72
+REJECTED = {"loop": 0.99, "control": 0.99, "punct": 0.99, "short": 0.99, "halfloop": 0.95, "stuffed": 0.90}
+LOST = {"en": 0.06, "zh": 0.02, "code": 0.02}
+JOB = """dataset: {{id: bench}}
+sources:
+  - {{source_id: corpus, kind: parquet, path: {path}, domain: web}}
+ingest: {{chunk_mb: {chunk_mb}}}
+output: {{partition_by: [domain], version: bench}}
+"""
+
+
+class Bars:
+    """Checks against the bars; remembers whether one was missed."""
+
+    def __init__(self) -> None:
+        self.missed: list[str] = []
+
+    def check(self, name: str, value: float, bar: float, *, at_least: bool) -> str:
+        ok = value >= bar if at_least else value <= bar
+        if not ok:
+            self.missed.append(f"{name}: {value:.4f}, bar {bar}")
+        return f"{value:7.4f} {'>=' if at_least else '<='} {bar:<5} {'ok' if ok else 'MISSED'}"
+
+
+def main() -> int:
+    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap.add_argument("docs", type=Path)
+    ap.add_argument("--home", type=Path, default=Path("bench-home"))
+    ap.add_argument("--workers", type=int, default=1)
+    ap.add_argument("--chunk-mb", type=float, default=64)
+    ap.add_argument("--fresh", action="store_true", help="remove the home first")
+    ap.add_argument("--json", type=Path)
+    args = ap.parse_args()
+    if args.fresh:
+        shutil.rmtree(args.home, ignore_errors=True)
+    args.home.mkdir(parents=True, exist_ok=True)
+    job = args.home / "job.yaml"
+    job.write_text(JOB.format(path=args.docs.absolute(), chunk_mb=args.chunk_mb))
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    command = [sys.executable, "-m", "dataflow_ops.cli.main", "run", str(job), "--home", str(args.home), "--workers", str(args.workers)]
+    environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
+    code = subprocess.run(command, check=False, env=environment).returncode
+    wall, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    print(f"exit code {code}, {wall:.1f} s wall, {cpu:.1f} s CPU of all processes, largest process {after.ru_maxrss / 1024:.0f} MB")
+    if code not in (0, 4):
+        return 1
+    bars = Bars()
+    judge(args.docs, args.home, bars)
+    if bars.missed:
+        print("\nMISSED\n  " + "\n  ".join(bars.missed))
+    return 1 if bars.missed else 0
+
+
+def judge(docs: Path, home_path: Path, bars: Bars) -> None:
+    truth = pa.concat_tables(pq.read_table(p) for p in sorted(docs.glob("*.parquet"))).to_pydict()
+    by_id = {int(i): n for n, i in enumerate(truth["id"])}
+    home = open_home(home_path, create=False)
+    with StateStore(home.state_url) as state:
+        run_id = latest_run(state)
+        row = state.get_run(run_id)
+        assert row is not None
+        context = RunContext(run_id, parse_job_text(row.settings, run_id), home.root, home.state_url)
+        reader = RunReader(OutputIndex(state, run_id), ChunkStore(LocalStore(home.root)), build_steps(context))
+        verdicts = collect(reader, by_id)
+        times(state, run_id, len(by_id))
+    rejected, removed = verdicts["rejected"], verdicts["removed"]
+    print(f"\n{len(by_id)} documents, {len(rejected)} rejected by rules, {len(removed)} removed as duplicates")
+    print("\nduplicates: base and copy in one group, among pairs of which both reach dedup")
+    recall(truth, by_id, rejected, removed, bars)
+    print("\nrejected by rules")
+    for label, bar in REJECTED.items():
+        mine = [i for i, n in by_id.items() if truth["label"][n] == label]
+        share = sum(i in rejected for i in mine) / max(1, len(mine))
+        print(f"  {label:<9} {bars.check(label, share, bar, at_least=True)}   of {len(mine)}")
+    print("\nbase lost to rules")
+    for lang, bar in LOST.items():
+        mine = [i for i, n in by_id.items() if truth["label"][n] == "base" and truth["lang"][n] == lang]
+        lost = [i for i in mine if i in rejected]
+        print(f"  {lang:<9} {bars.check(f'base {lang}', len(lost) / max(1, len(mine)), bar, at_least=False)}   of {len(mine)}")
+        for (source, rule), k in Counter((truth["source"][by_id[i]], rejected[i]) for i in lost).most_common(8):
+            print(f"      {k:>6}  {source:<28} {rule}")
+    independent(truth, by_id, rejected, removed, bars)
+
+
+def collect(reader: RunReader, by_id: dict[int, int]) -> dict[str, dict[int, Any]]:
+    """id -> rule for rejects, id -> (survivor's id, similarity, verdict) for duplicates."""
+    user: dict[bytes, int] = {}
+    rejected: dict[int, str] = {}
+    removed: dict[int, tuple[int, float, str]] = {}
+    for chunk, output in reader.outputs("parse", "text"):
+        table = reader.read(output, columns=("doc_id", "source_record_id"))
+        for doc, record in zip(table["doc_id"].to_pylist(), table["source_record_id"].to_pylist(), strict=True):
+            user[doc] = int(record)
+    for _, output in reader.outputs("parse", "rejects"):
+        for doc, rule in zip(*(reader.read(output, columns=("doc_id", "rule"))[c].to_pylist() for c in ("doc_id", "rule")), strict=True):
+            rejected[user.get(doc, -1)] = f"parse:{rule}"
+    for _, output in reader.outputs("filter", "rejects"):
+        table = reader.read(output, columns=("doc_id", "rule"))
+        rejected.update({user[d]: r for d, r in zip(table["doc_id"].to_pylist(), table["rule"].to_pylist(), strict=True)})
+    rows: dict[str, list[bytes]] = {}
+    for chunk, output in reader.outputs("parse", "text"):
+        rows[chunk] = reader.read(output, columns=("doc_id",))["doc_id"].to_pylist()
+    for _, output in reader.outputs("confirm", "verdicts"):
+        for part in output.slices:
+            if not part.length:
+                continue
+            for r in reader.read(output, part.name).to_pylist():
+                if r["verdict"] != "survivor":
+                    removed[user[rows[part.name][r["row"]]]] = (user[r["survivor_id"]], r["similarity"], r["verdict"])
+    assert set(user.values()) <= set(by_id)
+    return {"rejected": rejected, "removed": removed}
+
+
+def recall(truth: dict[str, list[Any]], by_id: dict[int, int], rejected: dict[int, str], removed: dict[int, Any], bars: Bars) -> None:
+    group = lambda i: removed[i][0] if i in removed else i  # noqa: E731
+    hits: dict[tuple[str, str], list[int]] = {}
+    for i, n in by_id.items():
+        base = truth["dup_of"][n]
+        if base < 0 or i in rejected or base in rejected:
+            continue
+        hits.setdefault((truth["label"][n], truth["lang"][n]), []).append(group(i) == group(base))
+    for label in [*RECALL, "edit10"]:
+        every = [h for (of, _), found in hits.items() if of == label for h in found]
+        share = sum(every) / max(1, len(every))
+        bar = bars.check(label, share, RECALL[label], at_least=True) if label in RECALL else f"{share:7.4f}"
+        parts = []
+        for lang in ("en", "zh", "code"):
+            found = hits.get((label, lang), [])
+            part = sum(found) / max(1, len(found))
+            parts.append(f"{lang} {part:.3f}/{len(found)}")
+            if label == "edit5" and found and part < EDIT5_EACH:
+                bars.missed.append(f"edit5 {lang}: {part:.4f}, bar {EDIT5_EACH}")
+        print(f"  {label:<9} {bar:<26} of {len(every):<6} {'  '.join(parts)}")
+
+
+def independent(truth: dict[str, list[Any]], by_id: dict[int, int], rejected: dict[int, str], removed: dict[int, Any], bars: Bars) -> None:
+    text = lambda i: truth["text"][by_id[i]]  # noqa: E731
+    wrong = []
+    for i, (survivor, _, _) in removed.items():
+        if similarity(key_text(text(i)), key_text(text(survivor))) < 0.8:
+            wrong.append((i, survivor))
+    print(f"\nindependent check: {len(wrong)} of {len(removed)} removals have a survivor below .80")
+    if wrong:
+        bars.missed.append(f"{len(wrong)} removals below the similarity, e.g. {wrong[:3]}")
+    fallen = [i for i, (s, _, _) in removed.items() if s in removed or s in rejected]
+    if fallen:
+        bars.missed.append(f"{len(fallen)} survivors are themselves gone, e.g. {fallen[:3]}")
+    ids = [i for i in by_id if i not in rejected]
+    pairs = hard_negatives({i: text(i) for i in ids}, wanted=2000)
+    bad = [(a, b) for a, b, _ in pairs if removed.get(a, (None,))[0] == b or removed.get(b, (None,))[0] == a]
+    print(f"hard negatives: {len(bad)} of {len(pairs)} pairs of similarity .60-.75 removed against each other")
+    if bad:
+        bars.missed.append(f"hard negatives removed: {bad[:3]}")
+    if len(pairs) < 2000:
+        print(f"  (only {len(pairs)} such pairs were found in this corpus)")
+
+
+def times(state: StateStore, run_id: str, documents: int) -> None:
+    print("\nstep       documents   task seconds   us/document")
+    total = after_parse = 0.0
+    for name, m in state.metrics_of_run(run_id).items():
+        total += m.seconds
+        after_parse += m.seconds if name not in ("discover", "fetch", "parse") else 0
+        print(f"  {name:<9} {m.counts.documents_in:>9} {m.seconds:>12.1f} {m.seconds / max(1, documents) * 1e6:>13.1f}")
+    print(f"  parsed text to shards: {documents / max(after_parse, 1e-9):,.0f} documents/s per core (tasks' own seconds)")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
