@@ -1,0 +1,301 @@
+#!/usr/bin/env python3
+"""Checks that this version of the data set is whole, without the software that made it.
+
+Needs Python 3.9 or later and pyarrow; for jsonl.zst shards also zstandard. Run it where it lies:
+
+    python verify.py [FOLDER] [--ids-per-pass N]
+
+It checks the SHA-256, rows and tokens of every shard and lineage file against manifest.json, that no
+step lost or made up a record, that ids are unique, that every duplicate's survivor is there and is no
+duplicate itself, and that the documents called exported are those in the shards, each in the shard that
+its lineage names. Memory is bounded: ids are looked at in passes by their first digits.
+
+Ends with 0 when all is well, else with 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import io
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+FORMAT = 1
+SHOWN = 5
+ROWS = 65_536
+
+
+class Report:
+    """Collects the outcome of checks and prints them as a table."""
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[str, int, list[str]]] = []
+
+    def add(self, name: str, checked: int, problems: list[str]) -> None:
+        """Record one check: what, how many things it looked at, and what is wrong."""
+        self.lines.append((name, checked, problems))
+
+    def show(self) -> bool:
+        """Print the table; return whether everything is well."""
+        width = max(len(name) for name, _, _ in self.lines)
+        for name, checked, problems in self.lines:
+            print(f"{name:<{width}}  {checked:>14,}  {'FAILED' if problems else 'ok'}")
+            for problem in problems[:SHOWN]:
+                print(f"{'':<{width}}  - {problem}")
+            if len(problems) > SHOWN:
+                print(f"{'':<{width}}  - and {len(problems) - SHOWN:,} more")
+        good = not any(problems for _, _, problems in self.lines)
+        print("All is well." if good else "This version is NOT whole.")
+        return good
+
+
+def main() -> int:
+    """Run every check."""
+    parser = argparse.ArgumentParser(description="Checks that a version of a data set is whole.")
+    parser.add_argument("folder", nargs="?", type=Path, default=Path(__file__).resolve().parent)
+    parser.add_argument(
+        "--ids-per-pass", type=int, default=5_000_000, help="documents held in memory at once"
+    )
+    options = parser.parse_args()
+    root: Path = options.folder
+    try:
+        manifest = json.loads((root / "manifest.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as e:
+        print(f"manifest.json can't be read: {e}")
+        return 1
+    if manifest.get("format") != FORMAT:
+        print(f"manifest.json has format {manifest.get('format')!r}; this verify.py knows {FORMAT}")
+        return 1
+    print(f"{manifest['dataset']} {manifest['version']} ({manifest['mode']})")
+    report = Report()
+    sound = check_hashes(root, manifest["shards"], "shards: SHA-256 and size", report)
+    sound &= check_hashes(root, manifest["lineage"], "lineage: SHA-256 and size", report)
+    check_steps(manifest, report)
+    check_totals(manifest, report)
+    if sound:
+        check_shards(root, manifest["shards"], report)
+        check_documents(root, manifest, options.ids_per_pass, report)
+    else:
+        report.add("contents", 0, ["not looked at, because files are missing or damaged"])
+    return 0 if report.show() else 1
+
+
+def check_hashes(root: Path, files: list[dict[str, Any]], name: str, report: Report) -> bool:
+    """Compare bytes on disk with the manifest."""
+    problems = []
+    for entry in files:
+        path = root / entry["path"]
+        if not path.is_file():
+            problems.append(f"{entry['path']}: missing")
+            continue
+        digest = hashlib.sha256()
+        with path.open("rb") as file:
+            for block in iter(lambda: file.read(1 << 20), b""):
+                digest.update(block)
+        if path.stat().st_size != entry["bytes"]:
+            problems.append(f"{entry['path']}: {path.stat().st_size:,} bytes, not {entry['bytes']:,}")
+        elif digest.hexdigest() != entry["sha256"]:
+            problems.append(f"{entry['path']}: SHA-256 {digest.hexdigest()}, not {entry['sha256']}")
+    report.add(name, len(files), problems)
+    return not problems
+
+
+def check_steps(manifest: dict[str, Any], report: Report) -> None:
+    """Every record that a step took in was kept, rejected, dead or skipped, and went on to the next step."""
+    problems = []
+    steps = {s["name"]: s for s in manifest["steps"]}
+    for step in manifest["steps"]:
+        out = step["kept"] + step["rejected"] + step["dead"] + sum(step["skipped"].values())
+        if step["in"] != out:
+            problems.append(f"{step['name']}: {step['in']:,} records in, {out:,} accounted for")
+    for first, then in (("parse", "filter"), ("filter", "score"), ("score", "label")):
+        if first in steps and then in steps:
+            given = steps["parse"]["out"]
+            # A chunk that died on the way takes its records along; it is a dead letter.
+            if steps[then]["in"] > given or (steps[then]["in"] < given and not manifest["dead_letters"]):
+                problems.append(f"{then}: {steps[then]['in']:,} records in, but parse gave {given:,}")
+    if "label" in steps and "plan" in steps and steps["plan"]["in"] != steps["label"]["kept"]:
+        problems.append(
+            f"plan: {steps['plan']['in']:,} records in, but label kept {steps['label']['kept']:,}"
+        )
+    report.add("steps: records in = records accounted for", len(manifest["steps"]), problems)
+
+
+def check_totals(manifest: dict[str, Any], report: Report) -> None:
+    """The manifest's sums agree with its shards and its plan."""
+    problems = []
+    totals, shards = manifest["totals"], manifest["shards"]
+    for key in ("rows", "documents", "tokens", "bytes"):
+        found = sum(s[key] for s in shards)
+        if found != totals[key]:
+            problems.append(f"{key}: {totals[key]:,} in all, but the shards have {found:,}")
+    for by in ("by_domain", "by_language"):
+        for key in ("rows", "tokens"):
+            found = sum(cell[key] for cell in totals[by].values())
+            if found != totals[key]:
+                problems.append(f"{by}: {found:,} {key}, not {totals[key]:,}")
+    planned = sum(d["drawn_rows"] for d in manifest["plan"]["domains"])
+    if planned != totals["rows"]:
+        problems.append(f"the plan draws {planned:,} rows, the shards have {totals['rows']:,}")
+    report.add("totals: plan = shards = sums", len(shards), problems)
+
+
+def check_shards(root: Path, shards: list[dict[str, Any]], report: Report) -> None:
+    """Rows, documents and tokens inside every shard."""
+    problems = []
+    for entry in shards:
+        rows = documents = tokens = 0
+        for table in read(root / entry["path"], ["tokens", "repetition"]):
+            rows += table.num_rows
+            tokens += pc.sum(table["tokens"]).as_py() or 0
+            documents += pc.sum(pc.equal(table["repetition"], 0)).as_py() or 0
+        for key, found in (("rows", rows), ("documents", documents), ("tokens", tokens)):
+            if found != entry[key]:
+                problems.append(f"{entry['path']}: {found:,} {key}, not {entry[key]:,}")
+    report.add("shards: rows, documents, tokens", len(shards), problems)
+
+
+def check_documents(root: Path, manifest: dict[str, Any], per_pass: int, report: Report) -> None:
+    """Ids, fates, survivors and whereabouts of documents, in passes over the first digits of their ids."""
+    total = sum(f["rows"] for f in manifest["lineage"])
+    digits = 0
+    while total > per_pass * 16**digits and digits < 4:
+        digits += 1
+    fates: dict[str, int] = {}
+    by_step: dict[str, int] = {}
+    problems: dict[str, list[str]] = {"ids": [], "survivors": [], "exported": []}
+    seen = {"survivors": 0, "exported": 0}
+    for number in range(16**digits):
+        prefix = f"{number:0{digits}x}" if digits else ""
+        one_pass(root, manifest, prefix, fates, by_step, problems, seen)
+    report.add("ids: unique in lineage and in shards", total, problems["ids"])
+    report.add("duplicates: survivor there, and no duplicate", seen["survivors"], problems["survivors"])
+    report.add("exported = rows of the shards, in the named shard", seen["exported"], problems["exported"])
+    wrong = []
+    steps = {s["name"]: s for s in manifest["steps"]}
+    expected = [("filter", "filter", "rejected"), ("label", "label", "rejected")]
+    for step, key, column in expected:
+        if step in steps and by_step.get(key, 0) != steps[step][column]:
+            wrong.append(f"{step}: {steps[step][column]:,} rejected, but lineage has {by_step.get(key, 0):,}")
+    if "scatter" in steps:
+        scatter = steps["scatter"]
+        for key, found in (("in", sum(fates.values())), ("kept", fates.get("exported", 0))):
+            if scatter[key] != found:
+                wrong.append(f"scatter: {key} {scatter[key]:,}, but lineage has {found:,}")
+    if fates.get("exported", 0) != manifest["totals"]["documents"]:
+        wrong.append(
+            f"{manifest['totals']['documents']:,} documents, but {fates.get('exported', 0):,} exported fates"
+        )
+    report.add("fates: lineage = step table", sum(fates.values()), wrong)
+    print("fates: " + ", ".join(f"{name} {count:,}" for name, count in sorted(fates.items())))
+
+
+def one_pass(
+    root: Path,
+    manifest: dict[str, Any],
+    prefix: str,
+    fates: dict[str, int],
+    by_step: dict[str, int],
+    problems: dict[str, list[str]],
+    seen: dict[str, int],
+) -> None:
+    """Check the documents whose id begins with ``prefix``, and the duplicates whose survivor's id does."""
+    known: dict[str, tuple[str, str | None]] = {}
+    awaited: list[tuple[str, str]] = []
+    columns = ["doc_id", "fate", "step", "survivor_id", "shard"]
+    for entry in manifest["lineage"]:
+        for table in read(root / entry["path"], columns):
+            for row in table.to_pylist():
+                doc_id = row["doc_id"].hex()
+                if row["fate"] == "duplicate":
+                    survivor = row["survivor_id"].hex() if row["survivor_id"] else ""
+                    if survivor.startswith(prefix) or (not survivor and not int(prefix or "0", 16)):
+                        awaited.append((doc_id, survivor))
+                if not doc_id.startswith(prefix):
+                    continue
+                if doc_id in known:
+                    problems["ids"].append(f"{doc_id}: twice in lineage ({entry['path']})")
+                known[doc_id] = (row["fate"], row["shard"] or None)
+                fates[row["fate"]] = fates.get(row["fate"], 0) + 1
+                if row["fate"] == "rejected":
+                    by_step[row["step"]] = by_step.get(row["step"], 0) + 1
+    based = manifest.get("base") is not None
+    for doc_id, survivor in awaited:
+        seen["survivors"] += 1
+        if survivor not in known:
+            if not based:
+                problems["survivors"].append(
+                    f"{doc_id}: its survivor {survivor or '(none)'} is not in lineage"
+                )
+        elif known[survivor][0] == "duplicate":
+            problems["survivors"].append(f"{doc_id}: its survivor {survivor} is a duplicate itself")
+    check_exported(root, manifest["shards"], prefix, known, problems, seen)
+
+
+def check_exported(
+    root: Path,
+    shards: list[dict[str, Any]],
+    prefix: str,
+    known: dict[str, tuple[str, str | None]],
+    problems: dict[str, list[str]],
+    seen: dict[str, int],
+) -> None:
+    """Compare the rows of the shards with the documents called exported."""
+    repeated: dict[str, list[int]] = {}
+    for entry in shards:
+        for table in read(root / entry["path"], ["id", "repetition"]):
+            for row in table.filter(pc.starts_with(table["id"], prefix)).to_pylist():
+                doc_id, repetition = row["id"], row["repetition"]
+                numbers = repeated.setdefault(doc_id, [])
+                if repetition in numbers:
+                    problems["ids"].append(
+                        f"{doc_id}: twice in the shards (repetition {repetition}, {entry['path']})"
+                    )
+                numbers.append(repetition)
+                if repetition == 0:
+                    seen["exported"] += 1
+                    fate, shard = known.get(doc_id, ("missing in lineage", None))
+                    if fate != "exported":
+                        problems["exported"].append(f"{doc_id}: in {entry['path']}, but its fate is: {fate}")
+                    elif shard != entry["path"]:
+                        problems["exported"].append(f"{doc_id}: in {entry['path']}, but lineage says {shard}")
+    for doc_id, numbers in repeated.items():
+        if sorted(numbers) != list(range(len(numbers))):
+            problems["exported"].append(f"{doc_id}: repetitions {sorted(numbers)} have gaps")
+    for doc_id, (fate, _) in known.items():
+        if fate == "exported" and doc_id not in repeated:
+            problems["exported"].append(f"{doc_id}: exported, but in no shard")
+
+
+def read(path: Path, columns: list[str]) -> Iterator[pa.Table]:
+    """Tables of some columns of a Parquet or jsonl.zst file."""
+    if path.name.endswith(".jsonl.zst"):
+        import zstandard
+
+        with path.open("rb") as file:
+            with zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True) as raw:
+                rows: list[dict[str, Any]] = []
+                for line in io.TextIOWrapper(raw, encoding="utf-8", newline="\n"):
+                    record = json.loads(line)
+                    rows.append({c: record[c] for c in columns})
+                    if len(rows) == ROWS:
+                        yield pa.Table.from_pylist(rows)
+                        rows = []
+                if rows:
+                    yield pa.Table.from_pylist(rows)
+        return
+    with pq.ParquetFile(path) as parquet:
+        for batch in parquet.iter_batches(batch_size=ROWS, columns=columns):
+            yield pa.Table.from_batches([batch])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
