@@ -1,0 +1,156 @@
+"""zlib level-1 ratio of documents and of their windows, run only where a cheap estimate can't settle it.
+
+The estimate parses a document as LZ4 does (greedy, one candidate per hash of four bytes) and only counts
+literals (one byte each) and matches (two). It costs 13 µs per 3.5 KB where zlib costs 80, and sees loops on
+its way: matches that overlap themselves. How zlib is bounded by it is measured, not proven; see
+:func:`floor_of`.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+
+from dataflow_ops.kernels.arrow import F64, I64, U8
+
+VERSION = 1
+WINDOW = 2048
+"""Bytes per window of :func:`window_zlib_ratio`."""
+
+BLOCK = 512
+"""Bytes by which windows are moved; windows are aligned with the document's end."""
+_MIN_PERIOD = 8
+_HASH_BITS = 12
+
+
+@njit(cache=True)
+def _estimate(data, offsets, rows, table, blocks, whole, window, loops):  # type: ignore[no-untyped-def]
+    for k in range(rows.size):
+        start, stop = offsets[rows[k]], offsets[rows[k] + 1]
+        size = stop - start
+        pad = -size % BLOCK  # blocks are aligned with the end, where loops of cut-off generations stand
+        n_blocks = (size + pad) // BLOCK
+        blocks[:n_blocks] = 0
+        table[:] = -1
+        i = start
+        looped = 0
+        limit = stop - 4
+        origin = start - pad
+        while i <= limit:
+            word = (
+                np.uint32(data[i])
+                | (np.uint32(data[i + 1]) << np.uint32(8))
+                | (np.uint32(data[i + 2]) << np.uint32(16))
+                | (np.uint32(data[i + 3]) << np.uint32(24))
+            )
+            slot = np.int64(np.uint32(word * np.uint32(2654435761)) >> np.uint32(32 - _HASH_BITS))
+            candidate = table[slot]
+            table[slot] = i
+            cost, length = 1, 1
+            if candidate >= 0 and i - candidate < 32768:
+                same = 0
+                while i + same < stop and data[candidate + same] == data[i + same]:
+                    same += 1
+                if same >= 4:
+                    cost, length = 2, same
+                    period = i - candidate
+                    if period >= _MIN_PERIOD and same >= 2 * period:
+                        looped += same
+            blocks[(i - origin) // BLOCK] += cost
+            i += length
+        if i < stop:
+            blocks[n_blocks - 1] += stop - i
+        loops[k] = looped / size if size > 0 else 0.0
+        total = 0
+        for b in range(n_blocks):
+            total += blocks[b]
+        whole[k] = total / size if size > 0 else 0.0
+        per_window = WINDOW // BLOCK
+        best = total
+        for b in range(per_window - 1, n_blocks):
+            here = 0
+            for v in range(b - per_window + 1, b + 1):
+                here += blocks[v]
+            best = min(best, here)
+        window[k] = best / min(size, WINDOW) if size > 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What the cheap parse says of some documents; all arrays float64 of shape ``(m,)``.
+
+    Attributes:
+        whole: estimated compressed share of the document.
+        window: the lowest estimate among its windows (the document itself where it is shorter than one).
+        loops: share of bytes in stretches that repeat a period of 8 bytes or more at least three times.
+    """
+
+    whole: F64
+    window: F64
+    loops: F64
+
+
+def estimate(data: U8, offsets: I64, rows: I64) -> Estimate:
+    """Parse some documents.
+
+    Args:
+        data: UTF-8 bytes.
+        offsets: int64 of shape ``(n + 1,)``.
+        rows: which documents, int64 of shape ``(m,)``.
+    """
+    longest = int((offsets[rows + 1] - offsets[rows]).max()) if rows.size else 0
+    whole, window, loops = np.zeros(rows.size), np.zeros(rows.size), np.zeros(rows.size)
+    table = np.empty(1 << _HASH_BITS, np.int64)
+    blocks = np.zeros(longest // BLOCK + 2, np.int64)
+    _estimate(data, offsets, rows, table, blocks, whole, window, loops)
+    return Estimate(whole, window, loops)
+
+
+def floor_of(estimated: F64, entropy_share: F64 | float = 1.0) -> F64:
+    """A zlib ratio that the real one does not fall below.
+
+    ``min(0.55 × min(estimate, 0.6), 0.8 × entropy share) − 0.01``. On 17,000 real documents zlib came to at
+    least 0.997 times the formula without its last term (median 1.5), on 3,000 random texts over small
+    alphabets to 0.91 times, there far below every bound in use. The entropy keeps texts in check that
+    Huffman coding shrinks and matching does not.
+
+    Args:
+        estimated: ``whole`` or ``window`` of :class:`Estimate`.
+        entropy_share: entropy in bits per byte ÷ 8 of the same bytes.
+    """
+    floor: F64 = np.minimum(0.55 * np.minimum(estimated, 0.6), 0.8 * np.asarray(entropy_share)) - 0.01
+    return floor
+
+
+def zlib_ratio(data: U8, offsets: I64, rows: I64) -> F64:
+    """Compressed ÷ plain bytes of some documents at zlib level 1; 1 for an empty document."""
+    view = memoryview(data.data)
+    out = np.ones(rows.size)
+    for k, row in enumerate(rows):
+        start, stop = int(offsets[row]), int(offsets[row + 1])
+        if stop > start:
+            out[k] = len(zlib.compress(view[start:stop], 1)) / (stop - start)
+    return out
+
+
+def window_zlib_ratio(data: U8, offsets: I64, rows: I64) -> F64:
+    """The lowest zlib level-1 ratio among the windows of some documents; 1 for an empty document.
+
+    Windows have 2,048 bytes, end with the document and go back by 512 bytes; a shorter document is one
+    window.
+    """
+    view = memoryview(data.data)
+    out = np.ones(rows.size)
+    for k, row in enumerate(rows):
+        start, stop = int(offsets[row]), int(offsets[row + 1])
+        if stop - start <= WINDOW:
+            ends = [stop] if stop > start else []
+        else:
+            ends = list(range(stop, start + WINDOW - 1, -BLOCK))
+        for end in ends:
+            begin = max(start, end - WINDOW)
+            out[k] = min(out[k], len(zlib.compress(view[begin:end], 1)) / (end - begin))
+    return out

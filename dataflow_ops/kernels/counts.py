@@ -1,0 +1,131 @@
+"""Counts of character classes per document, and the entropy of its characters."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from dataflow_ops.kernels.arrow import F64, I64, U8, U64
+from dataflow_ops.kernels.unicode_classes import (
+    CLASSES,
+    CONTROL,
+    DIGIT,
+    LATIN,
+    NEWLINE,
+    PUNCT,
+    SENTENCE_END,
+    SPACE,
+    SYMBOL,
+    class_table,
+)
+
+VERSION = 1
+CHARS = CLASSES
+"""Column of :func:`count_classes` that holds the number of characters."""
+
+# The eight classes that ASCII characters can have, one byte-wide lane each.
+_LANES = np.array([SPACE, NEWLINE, DIGIT, PUNCT, SENTENCE_END, SYMBOL, CONTROL, LATIN], np.int64)
+_BLOCK = 128  # at most 255, or a lane overflows
+
+
+@njit(cache=True, inline="always")
+def decode(data, i):  # type: ignore[no-untyped-def]
+    """Code point at byte ``i`` of valid UTF-8, and its length in bytes."""
+    b = np.int64(data[i])
+    if b < 0x80:
+        return b, 1
+    if b < 0xE0:
+        return ((b & 0x1F) << 6) | (np.int64(data[i + 1]) & 0x3F), 2
+    if b < 0xF0:
+        return ((b & 0x0F) << 12) | ((np.int64(data[i + 1]) & 0x3F) << 6) | (np.int64(data[i + 2]) & 0x3F), 3
+    high = ((b & 0x07) << 18) | ((np.int64(data[i + 1]) & 0x3F) << 12)
+    return high | ((np.int64(data[i + 2]) & 0x3F) << 6) | (np.int64(data[i + 3]) & 0x3F), 4
+
+
+@njit(cache=True)
+def _count(data, offsets, classes, packed, lanes, out):  # type: ignore[no-untyped-def]
+    for row in range(offsets.size - 1):
+        i, stop = offsets[row], offsets[row + 1]
+        while i < stop:
+            end = min(i + _BLOCK, stop)
+            lane_sums = np.uint64(0)
+            seen = np.uint8(0)
+            for j in range(i, end):
+                lane_sums += packed[data[j]]
+                seen |= data[j]
+            if seen < 0x80:
+                for lane in range(8):
+                    out[row, lanes[lane]] += np.int64((lane_sums >> np.uint64(8 * lane)) & np.uint64(0xFF))
+                out[row, CLASSES] += end - i
+                i = end
+                continue
+            while i < end:  # a character may reach over the block's end
+                cp, length = decode(data, i)
+                out[row, classes[cp]] += 1
+                out[row, CLASSES] += 1
+                i += length
+
+
+def count_classes(data: U8, offsets: I64) -> I64:
+    """Characters of each class in each document.
+
+    Args:
+        data: UTF-8 bytes.
+        offsets: int64 of shape ``(n + 1,)``.
+
+    Returns:
+        int64 of shape ``(n, CLASSES + 1)``: a column per class of :mod:`unicode_classes`, then the number of
+        characters (:data:`CHARS`), which is their sum.
+    """
+    out = np.zeros((offsets.size - 1, CLASSES + 1), np.int64)
+    _count(data, offsets, class_table(), _packed(), _LANES, out)
+    return out
+
+
+def _packed() -> U64:
+    table = np.zeros(256, np.uint64)
+    classes = class_table()
+    for b in range(128):
+        lane = int(np.flatnonzero(_LANES == classes[b])[0])
+        table[b] = 1 << (8 * lane)
+    return table
+
+
+@njit(cache=True)
+def _entropy(data, offsets, rows, histogram, touched, out):  # type: ignore[no-untyped-def]
+    for k in range(rows.size):
+        i, stop = offsets[rows[k]], offsets[rows[k] + 1]
+        n_touched, total = 0, 0
+        while i < stop:
+            cp, length = decode(data, i)
+            if histogram[cp] == 0:
+                touched[n_touched] = cp
+                n_touched += 1
+            histogram[cp] += 1
+            total += 1
+            i += length
+        weighted = 0.0
+        for j in range(n_touched):
+            count = histogram[touched[j]]
+            histogram[touched[j]] = 0
+            weighted += count * np.log2(count)
+        out[k] = np.log2(total) - weighted / total if total > 0 else 0.0
+
+
+def entropy(data: U8, offsets: I64, rows: I64) -> F64:
+    """Shannon entropy of the characters of some documents, in bits per character.
+
+    Args:
+        data: UTF-8 bytes.
+        offsets: int64 of shape ``(n + 1,)``.
+        rows: which documents, int64 of shape ``(m,)``.
+
+    Returns:
+        float64 of shape ``(m,)``; 0 for an empty document.
+    """
+    out = np.zeros(rows.size)
+    longest = int((offsets[rows + 1] - offsets[rows]).max()) if rows.size else 0
+    histogram = np.zeros(0x110000, np.int32)
+    touched = np.zeros(min(longest, 0x110000) + 1, np.int64)
+    _entropy(data, offsets, rows, histogram, touched, out)
+    return out

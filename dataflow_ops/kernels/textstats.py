@@ -1,0 +1,306 @@
+"""All statistics over the units of a text, document by document, on one pass of tokenising."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from dataflow_ops.kernels import ngrams
+from dataflow_ops.kernels.arrow import F64, I64, U8, U32, U64
+from dataflow_ops.kernels.ngrams import find, repeated_chars, top_count
+from dataflow_ops.kernels.unicode_classes import class_table, fold_table
+from dataflow_ops.kernels.words import VERSION as WORDS_VERSION
+from dataflow_ops.kernels.words import scratch, table_size, tokenise, units_of
+
+VERSION = (1, WORDS_VERSION, ngrams.VERSION)
+
+UNITS, SEGMENTS, CHARS, LETTERED, STUFFING, FUNCTION_SHARE, FUNCTION_SPREAD, LANGUAGE, TARGETS = range(9)
+COLUMNS = 9
+"""Fixed columns; after them come the top n-grams, the repeated n-grams and the phrase classes, as asked."""
+
+MIN_UNITS = 50
+"""Texts of fewer units are concentrated by nature: their stuffing is 0."""
+_TOP_WORDS = 8
+_TOP_CHARACTERS = 16  # a Chinese keyword is about two characters
+
+
+class Lexicon(NamedTuple):
+    """Word lists as arrays of unit hashes, as compiled code reads them; made by :func:`lexicon`.
+
+    Attributes:
+        keys: open-addressing table of function words, uint64.
+        used: int32, 1 where a slot is filled.
+        languages: uint64, bit l set where language l has the word.
+        min_share: float64 per language: share of units that function words have at least in its prose.
+        min_spread: float64 per language: effective number of different function words, at least.
+        phrase_keys: open-addressing table of phrases' first units, uint64.
+        phrase_used: int32, 1 + index of the first phrase that begins with it; 0 where empty.
+        phrase_next: int32, 1 + index of another phrase that begins alike; 0 at the end.
+        phrase_offsets: int64 of shape ``(phrases + 1,)`` into ``phrase_units``.
+        phrase_units: uint64 unit hashes of all phrases.
+        phrase_class: int32 class of each phrase.
+        by_segment: bool per class: a phrase marks its whole segment, not only itself.
+    """
+
+    keys: U64
+    used: npt.NDArray[np.int32]
+    languages: U64
+    min_share: F64
+    min_spread: F64
+    phrase_keys: U64
+    phrase_used: npt.NDArray[np.int32]
+    phrase_next: npt.NDArray[np.int32]
+    phrase_offsets: I64
+    phrase_units: U64
+    phrase_class: npt.NDArray[np.int32]
+    by_segment: npt.NDArray[np.bool_]
+
+
+def lexicon(
+    function_words: Mapping[str, Sequence[str]],
+    references: Sequence[tuple[float, float]],
+    phrases: Sequence[tuple[str, int]],
+    by_segment: Sequence[bool],
+) -> Lexicon:
+    """Turn word lists into arrays.
+
+    Args:
+        function_words: language -> its function words, each a single unit; at most 64 languages.
+        references: per language least share and least spread.
+        phrases: ``(phrase, class)``; a phrase is any number of units in a row inside one segment.
+        by_segment: per class, whether a phrase marks its whole segment.
+    """
+    masks: dict[int, int] = {}
+    for bit, words in enumerate(function_words.values()):
+        for word in words:
+            for h in units_of(word)[0]:
+                masks[int(h)] = masks.get(int(h), 0) | (1 << bit)
+    keys, used = _table(list(masks), [1] * len(masks))
+    languages = np.zeros(keys.size, np.uint64)
+    for h, mask in masks.items():
+        languages[find(keys, used, np.uint64(keys.size - 1), np.uint64(h))] = mask
+
+    units = [units_of(phrase)[0] for phrase, _ in phrases]
+    heads: dict[int, int] = {}
+    chain = np.zeros(max(1, len(units)), np.int32)
+    for index, unit in enumerate(units):
+        chain[index] = heads.get(int(unit[0]), 0)
+        heads[int(unit[0])] = index + 1
+    phrase_keys, phrase_used = _table(list(heads), list(heads.values()))
+    return Lexicon(
+        keys,
+        used,
+        languages,
+        np.array([r[0] for r in references], np.float64),
+        np.array([r[1] for r in references], np.float64),
+        phrase_keys,
+        phrase_used,
+        chain,
+        np.concatenate([[0], np.cumsum([u.size for u in units])]).astype(np.int64),
+        np.concatenate([*units, np.zeros(1, np.uint64)]),
+        np.array([c for _, c in phrases] or [0], np.int32),
+        np.array(by_segment, np.bool_),
+    )
+
+
+def _table(hashes: Sequence[int], values: Sequence[int]) -> tuple[U64, npt.NDArray[np.int32]]:
+    # Sparse, because most units looked up are in no list: an empty slot answers at once.
+    size = int(table_size(4 * len(hashes) + 1))
+    keys, used = np.zeros(size, np.uint64), np.zeros(size, np.int32)
+    for h, value in zip(hashes, values, strict=True):
+        slot = find(keys, used, np.uint64(size - 1), np.uint64(h))
+        keys[slot], used[slot] = h, value
+    return keys, used
+
+
+@njit(cache=True)
+def _function_words(words, lex, keys, values, order, n_distinct, n, share, logs):  # type: ignore[no-untyped-def]
+    """Language whose function words cover most of the text, their share and their spread."""
+    share[:] = 0.0
+    logs[:] = 0.0
+    mask = np.uint64(lex.keys.size - 1)
+    for d in range(n_distinct):
+        slot = find(lex.keys, lex.used, mask, keys[order[d]])
+        if lex.used[slot] == 0:
+            continue
+        bits = lex.languages[slot]
+        count = float(values[order[d]])
+        for language in range(share.size):
+            if (bits >> np.uint64(language)) & np.uint64(1):
+                share[language] += count
+                logs[language] += count * np.log2(count)
+    best = 0
+    for language in range(1, share.size):
+        if share[language] > share[best]:
+            best = language
+    if share[best] == 0:
+        return -1, 0.0, 0.0
+    spread = 2.0 ** (np.log2(share[best]) - logs[best] / share[best])
+    return best, share[best] / n, spread
+
+
+@njit(cache=True)
+def _stuffing(hashes, lengths, n, lex, keys, values, order, share, logs, targets):  # type: ignore[no-untyped-def]
+    """Concentration of content words; see :func:`measure`."""
+    slots = table_size(n)
+    mask = np.uint64(slots - 1)
+    values[:slots] = 0
+    n_distinct, single = 0, 0
+    for i in range(n):
+        slot = find(keys, values, mask, hashes[i])
+        if values[slot] == 0:
+            keys[slot] = hashes[i]
+            order[n_distinct] = slot
+            n_distinct += 1
+        values[slot] += 1
+        single += lengths[i] == 1
+    found = 0
+    for j in range(targets.size):
+        found += values[find(keys, values, mask, targets[j])] > 0
+    language, function_share, spread = _function_words(
+        hashes, lex, keys, values, order, n_distinct, n, share, logs
+    )
+    credited = (
+        language >= 0 and function_share >= lex.min_share[language] and spread >= lex.min_spread[language]
+    )
+    k = _TOP_CHARACTERS if 2 * single > n else _TOP_WORDS
+    top = np.zeros(k, np.int64)
+    content = 0
+    lexicon_mask = np.uint64(lex.keys.size - 1)
+    for d in range(n_distinct):
+        count = values[order[d]]
+        if credited:
+            slot = find(lex.keys, lex.used, lexicon_mask, keys[order[d]])
+            if lex.used[slot] != 0 and (lex.languages[slot] >> np.uint64(language)) & np.uint64(1):
+                continue
+        content += count
+        if count > top[k - 1]:
+            j = k - 1
+            while j > 0 and top[j - 1] < count:
+                top[j] = top[j - 1]
+                j -= 1
+            top[j] = count
+    stuffing = top.sum() / content if n >= MIN_UNITS and content > 0 else 0.0
+    return stuffing, function_share, spread, language, found
+
+
+@njit(cache=True)
+def _phrases(hashes, lengths, segments, n, lex, marked):  # type: ignore[no-untyped-def]
+    """Characters marked per class of phrases."""
+    mask = np.uint64(lex.phrase_keys.size - 1)
+    classes = lex.by_segment.size
+    start = 0
+    while start < n:
+        end = start
+        segment_chars = 0
+        while end < n and segments[end] == segments[start]:
+            segment_chars += lengths[end]
+            end += 1
+        seen = 0
+        for i in range(start, end):
+            slot = find(lex.phrase_keys, lex.phrase_used, mask, hashes[i])
+            phrase = lex.phrase_used[slot]
+            while phrase != 0:
+                a, b = lex.phrase_offsets[phrase - 1], lex.phrase_offsets[phrase]
+                same = i + (b - a) <= end
+                for j in range(b - a):
+                    same = same and hashes[i + j] == lex.phrase_units[a + j]
+                if same:
+                    c = lex.phrase_class[phrase - 1]
+                    if lex.by_segment[c]:
+                        seen |= 1 << c
+                    else:
+                        for j in range(i, i + b - a):
+                            marked[c] += lengths[j]
+                phrase = lex.phrase_next[phrase - 1]
+        for c in range(classes):
+            if (seen >> c) & 1:
+                marked[c] += segment_chars
+        start = end
+
+
+@njit(cache=True)
+def _measure(data, offsets, rows, classes, fold, lex, targets, tops, repeats, room, out):  # type: ignore[no-untyped-def]
+    hashes, lengths, segments, keys, values, order = room
+    share = np.zeros(lex.min_share.size)
+    logs = np.zeros(lex.min_share.size)
+    marked = np.zeros(lex.by_segment.size, np.int64)
+    for k in range(rows.size):
+        n, n_segments, lettered = tokenise(
+            data, offsets[rows[k]], offsets[rows[k] + 1], classes, fold, hashes, lengths, segments
+        )
+        chars = 0
+        for i in range(n):
+            chars += lengths[i]
+        out[k, UNITS], out[k, SEGMENTS], out[k, CHARS], out[k, LETTERED] = n, n_segments, chars, lettered
+        out[k, LANGUAGE] = -1
+        if n == 0:
+            continue
+        stuffing, function_share, spread, language, found = _stuffing(
+            hashes, lengths, n, lex, keys, values, order, share, logs, targets
+        )
+        out[k, STUFFING], out[k, FUNCTION_SHARE], out[k, FUNCTION_SPREAD] = stuffing, function_share, spread
+        out[k, LANGUAGE], out[k, TARGETS] = language, found
+        column = COLUMNS
+        for j in range(tops.size):
+            count = top_count(hashes, n, tops[j], keys, values)
+            out[k, column] = min(1.0, tops[j] * count / n) if count > 1 else 0.0
+            column += 1
+        for j in range(repeats.size):
+            inside, total = repeated_chars(hashes, lengths, n, repeats[j], keys, values)
+            out[k, column] = inside / total
+            column += 1
+        marked[:] = 0
+        _phrases(hashes, lengths, segments, n, lex, marked)
+        for c in range(marked.size):
+            out[k, column] = min(1.0, marked[c] / chars)
+            column += 1
+
+
+def measure(
+    data: U8,
+    offsets: I64,
+    rows: I64,
+    lex: Lexicon,
+    targets: U64,
+    tops: Sequence[int],
+    repeats: Sequence[int],
+    fold: U32 | None = None,
+) -> F64:
+    """Measure some documents.
+
+    *Stuffing* is the share that the most frequent content words (8; 16 where most units are single
+    characters) have of all content words. Function words of the language that covers most of the text are
+    left out, but only where they appear in the share and the spread that its prose has; where a text has
+    too few of them, or the same few again and again, they count as content.
+
+    *Top n-gram*: ``min(1, n × count ÷ units)`` of the most frequent one; 0 where none occurs twice.
+
+    Args:
+        data: UTF-8 bytes.
+        offsets: int64 of shape ``(n + 1,)``.
+        rows: which documents, int64 of shape ``(m,)``.
+        lex: word lists.
+        targets: unit hashes of words of which the different ones present are counted (column ``TARGETS``).
+        tops: sizes for the most frequent n-gram.
+        repeats: sizes for the share of characters in repeated n-grams.
+        fold: what characters become before hashing; by default NFKC and lower case.
+
+    Returns:
+        float64 of shape ``(m, COLUMNS + len(tops) + len(repeats) + classes of phrases)``: units, segments,
+        characters of units, units with a letter, stuffing, share and spread of function words, index of
+        the language (-1: none), targets found; then shares in the order asked for; then the share of
+        characters marked by each class of phrases.
+    """
+    longest = int((offsets[rows + 1] - offsets[rows]).max()) if rows.size else 0
+    s = scratch(longest)
+    room = (s.hashes, s.lengths, s.segments, s.keys, s.values, s.order)
+    out = np.zeros((rows.size, COLUMNS + len(tops) + len(repeats) + lex.by_segment.size))
+    sizes = np.array(tops, np.int64), np.array(repeats, np.int64)
+    table = fold_table() if fold is None else fold
+    _measure(data, offsets, rows, class_table(), table, lex, targets, *sizes, room, out)
+    return out
