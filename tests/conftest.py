@@ -1,0 +1,92 @@
+"""State databases for tests: a SQLite file, or a database on a private PostgreSQL server."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+# Shared contract suites are imported as tests.…, from whatever folder pytest was started.
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from dataflow_ops.state.migrate import migrate
+from dataflow_ops.state.store import StateStore
+from tests.state.postgres_server import PostgresServer, find_binaries, shared_server, stop_server
+
+_FOLDER = "DATAFLOW_TEST_POSTGRES_FOLDER"
+
+
+def _is_worker(config: pytest.Config) -> bool:
+    return hasattr(config, "workerinput")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not _is_worker(config):
+        # Workers of pytest-xdist inherit the environment, and so share one server.
+        os.environ[_FOLDER] = tempfile.mkdtemp(prefix="dataflow-pg-")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not _is_worker(config):
+        stop_server(Path(os.environ.pop(_FOLDER)))
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> PostgresServer:
+    """A running server, one for the whole session. Skips where PostgreSQL is not installed."""
+    binaries = find_binaries()
+    if binaries is None:
+        line = "PostgreSQL is not installed (no initdb under /usr/lib/postgresql/*/bin or on PATH)"
+        if os.environ.get("DATAFLOW_REQUIRE_POSTGRES") == "1":
+            pytest.fail(line)
+        pytest.skip(line)
+    return shared_server(Path(os.environ[_FOLDER]), binaries)
+
+
+@pytest.fixture
+def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
+    """A fresh PostgreSQL database with the schema in place."""
+    with postgres_server.database(migrated=True) as url:
+        yield url
+
+
+@pytest.fixture
+def empty_postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
+    """A fresh PostgreSQL database without any tables."""
+    with postgres_server.database(migrated=False) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def _sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("state-template") / "state.db"
+    migrate(f"sqlite:///{path}")
+    return path
+
+
+@pytest.fixture
+def sqlite_url(_sqlite_template: Path, tmp_path: Path) -> str:
+    """A fresh SQLite file with the schema in place."""
+    path = tmp_path / "state" / "state.db"
+    path.parent.mkdir()
+    shutil.copyfile(_sqlite_template, path)
+    return f"sqlite:///{path}"
+
+
+@pytest.fixture
+def sqlite_store(sqlite_url: str) -> Iterator[StateStore]:
+    """A state store on a fresh SQLite file."""
+    with StateStore(sqlite_url) as store:
+        yield store
+
+
+@pytest.fixture
+def postgres_store(postgres_url: str) -> Iterator[StateStore]:
+    """A state store on a fresh PostgreSQL database."""
+    with StateStore(postgres_url) as store:
+        yield store
