@@ -1,0 +1,283 @@
+"""The step ``parse``: a chunk's files to text, record by record, in a fixed order."""
+
+from __future__ import annotations
+
+import time
+import unicodedata
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from typing import Any, Final
+
+from dataflow_ops import media, schema
+from dataflow_ops.errors import DocumentError, FileError, ParserFailed
+from dataflow_ops.layers.parse import finish as finishing
+from dataflow_ops.layers.parse import normalise, too_long, wire
+from dataflow_ops.layers.parse.finish import Limits, Origin, Reject
+from dataflow_ops.layers.parse.guard import Guard
+from dataflow_ops.layers.parse.parsers import BY_NAME, parser_of
+from dataflow_ops.layers.parse.parsers import record as records_parser
+from dataflow_ops.layers.parse.parsers.base import Hints, ParsedDocument, Parser
+from dataflow_ops.layers.parse.readers import VERSIONS, reader_of
+from dataflow_ops.layers.parse.records import BadRecord, Item, RawRecord, Skipped, SourceFile, SourceOptions
+from dataflow_ops.layers.parse.rows import RowBuilder
+from dataflow_ops.layers.parse.streams import HashedReader
+from dataflow_ops.protocols import Input, OutputSpec, Partitioning, Side
+from dataflow_ops.settings import JobSettings
+from dataflow_ops.values import StepResult
+
+VERSION: Final = 1
+FILE_SHIFT: Final = 40
+"""A cursor is ``number of the file << 40 | records of it that are done``: finished files are not opened
+again after a resume."""
+
+_YIELD_ROWS: Final = 1000
+_YIELD_BYTES: Final = 64 << 20
+_YIELD_SECONDS: Final = 2.0
+_GROUP_RECORDS: Final = 64
+_GROUP_BYTES: Final = 4 << 20
+"""Records handed to the guard at once: large enough that a round trip costs little per document."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """One item of a file, with the cursor that stands after it."""
+
+    file: SourceFile
+    item: Item | FileError
+    cursor: int
+
+
+class ParseStep:
+    """Turns fetched files into documents.
+
+    Args:
+        settings: of the job.
+        guard: runs the parsers that need a child process.
+    """
+
+    name = "parse"
+    layer = "parse"
+    partitioned_by: Partitioning = "chunk"
+    inputs = (Input("fetch", "files", "same"),)
+    outputs = (
+        OutputSpec("text", schema.DOCUMENTS),
+        OutputSpec("rejects", schema.PARSE_REJECTS),
+        OutputSpec("dead", schema.DEAD),
+    )
+
+    def __init__(self, settings: JobSettings, guard: Guard) -> None:
+        self._guard = guard
+        clean = settings.clean
+        self._rules = normalise.TextRules(
+            nfc=clean.stored_text.unicode == "NFC",
+            lower_case=clean.stored_text.lower_case,
+            remove_control=clean.normalization.remove_control_chars,
+        )
+        self._limits = Limits(clean.boilerplate_filter.max_text_len, clean.on_too_long)
+        self._parse = settings.parse
+        self._max_document = int(settings.parse.max_document_mb * (1 << 20))
+        self._options = {
+            source.source_id: SourceOptions(
+                source.text_field,
+                source.id_field,
+                source.url_field,
+                source.html_extractor,
+                source.main_content,
+            )
+            for source in settings.sources
+        }
+
+    def fingerprint(self) -> Mapping[str, object]:
+        """Settings, versions of readers, parsers and their libraries, and the Unicode tables."""
+        plain = SourceOptions()
+        libraries = sorted({name for parser in BY_NAME.values() for name in parser.libraries})
+        return {
+            "version": VERSION,
+            "normalise": normalise.VERSION,
+            "too_long": too_long.VERSION,
+            "record": records_parser.VERSION,
+            "readers": VERSIONS,
+            "parsers": {name: BY_NAME[name].version for name in sorted(BY_NAME)},
+            "libraries": {name: version(name) for name in libraries},
+            "unicode": unicodedata.unidata_version,
+            "stored_text": [self._rules.nfc, self._rules.lower_case, self._rules.remove_control],
+            "on_too_long": self._limits.on_too_long,
+            "max_text_len": self._limits.max_text_len,
+            "limits": [self._parse.cpu_seconds, self._parse.memory_mb, self._max_document],
+            # Sources with default options are left out: adding one must not parse the others again.
+            "sources": {
+                source_id: [o.text_field, o.id_field, o.url_field, o.html_extractor, o.main_content]
+                for source_id, o in sorted(self._options.items())
+                if o != plain
+            },
+        }
+
+    def run(self, side: Side, start: int) -> Iterator[StepResult]:
+        """Yield documents, rejects and dead letters of the chunk's files, in the order of ``fetch.files``.
+
+        Raises:
+            SourceChanged: a file is no longer the one that was fetched.
+        """
+        builder = RowBuilder()
+        group: list[_Read] = []
+        group_bytes = 0
+        done, given = start, start
+        since = time.monotonic()
+        for read in self._items(side, start):
+            group.append(read)
+            group_bytes += 0 if isinstance(read.item, FileError) else read.item.size
+            if len(group) < _GROUP_RECORDS and group_bytes < _GROUP_BYTES:
+                continue
+            self._add(group, builder)
+            done, group, group_bytes = group[-1].cursor, [], 0
+            if (
+                builder.rows >= _YIELD_ROWS
+                or builder.text_bytes >= _YIELD_BYTES
+                or time.monotonic() - since >= _YIELD_SECONDS
+            ):
+                yield builder.result(done)
+                given, since = done, time.monotonic()
+        if group:
+            self._add(group, builder)
+            done = group[-1].cursor
+        if done > given:
+            yield builder.result(done)
+
+    def _items(self, side: Side, start: int) -> Iterator[_Read]:
+        first, records_done = start >> FILE_SHIFT, start & ((1 << FILE_SHIFT) - 1)
+        for number, row in enumerate(side.table("fetch", "files").to_pylist()):
+            if number < first:
+                continue
+            skip = records_done if number == first else 0
+            file = self._file(row)
+            base = number << FILE_SHIFT
+            count = 0
+            with closing(side.open_source(row["source_id"], row["path"], row["location"] or "")) as opened:
+                raw = HashedReader(opened, file.path, row["sha256"] or "")
+                broken: FileError | None = None
+                try:
+                    for item in reader_of(file.media_type)(file, raw):
+                        count += 1
+                        if count > skip:
+                            yield _Read(file, item, base | count)
+                except FileError as e:
+                    broken = e
+                # Before the file's end is reported: what was read may be of a file that has changed.
+                raw.verify()
+            if broken is not None and count + 1 > skip:
+                yield _Read(file, broken, base | (count + 1))
+
+    def _file(self, row: Mapping[str, Any]) -> SourceFile:
+        named = media.media_of(row["path"])
+        return SourceFile(
+            source_id=row["source_id"],
+            path=row["path"],
+            media_type=row["media_type"] or named.media_type,
+            start=row["start"] or 0,
+            end=-1 if row["end"] is None else row["end"],
+            charset=row["charset"] or "",
+            url=row["url"] or "",
+            options=self._options.get(row["source_id"], SourceOptions()),
+            max_document=self._max_document,
+        )
+
+    def _add(self, group: list[_Read], builder: RowBuilder) -> None:
+        """Parse a group and add its rows in order."""
+        plans = [self._plan(read) for read in group]
+        requests = [
+            wire.request(parser.name, hints, read.item.payload)
+            for read, (parser, hints, _) in zip(group, plans, strict=True)
+            if parser is not None and parser.guarded
+            if isinstance(read.item, RawRecord) and isinstance(read.item.payload, bytes)
+        ]
+        answers = iter(self._guard.run(requests) if requests else ())
+        for read, (parser, hints, origin) in zip(group, plans, strict=True):
+            item = read.item
+            if isinstance(item, FileError):
+                builder.add_broken_file(read.file, item)
+            elif isinstance(item, Skipped):
+                builder.add_skipped(item.reason, item.size)
+            elif isinstance(item, BadRecord):
+                builder.add_dead(origin, item.error, item.size)
+            elif parser is None and isinstance(item.payload, bytes):
+                if read.file.media_type == media.WARC:
+                    builder.add_skipped("media_type", item.size)
+                else:
+                    error = ParserFailed(f"no parser for media type {item.media_type!r}")
+                    builder.add_dead(origin, error, item.size)
+            else:
+                guarded = wire.answered(next(answers)) if parser is not None and parser.guarded else None
+                self._finish(read.file, item, parser, hints, origin, guarded, builder)
+
+    def _plan(self, read: _Read) -> tuple[Parser | None, Hints, Origin]:
+        """Which parser reads an item, what it is told, and where the item comes from."""
+        file, item = read.file, read.item
+        hints = Hints(file.path, "", file.options.main_content)
+        if isinstance(item, FileError | Skipped):
+            return None, hints, _origin(file, -1, file.media_type, file.url, "", "", "")
+        if isinstance(item, BadRecord):
+            url = item.url or file.url
+            return None, hints, _origin(file, item.position, item.media_type, url, "", "", "")
+        url = item.url or file.url
+        if not isinstance(item.payload, bytes):
+            dialogue = records_parser.is_dialogue(item.payload, file.options)
+            name = records_parser.DIALOGUE_NAME if dialogue else records_parser.NAME
+            label = f"{name}@{records_parser.VERSION}"
+            kind = "dialogue" if dialogue else ""
+            return (
+                None,
+                hints,
+                _origin(file, item.position, item.media_type, url, item.record_id, label, kind),
+            )
+        media_type = item.media_type
+        if media_type in ("", "application/octet-stream"):
+            media_type = media.sniff(item.payload[:512]).media_type
+        parser = parser_of(media_type, file.options.html_extractor)
+        path = url if file.media_type == media.WARC else file.path
+        hints = Hints(path, item.charset, file.options.main_content)
+        label, kind = (parser.label, parser.kind_hint) if parser else ("", "")
+        return parser, hints, _origin(file, item.position, media_type, url, item.record_id, label, kind)
+
+    def _finish(
+        self,
+        file: SourceFile,
+        item: RawRecord,
+        parser: Parser | None,
+        hints: Hints,
+        origin: Origin,
+        guarded: ParsedDocument | DocumentError | None,
+        builder: RowBuilder,
+    ) -> None:
+        try:
+            if guarded is not None:
+                parsed = guarded
+            elif parser is not None and isinstance(item.payload, bytes):
+                parsed = parser.parse(item.payload, hints)
+            else:
+                assert not isinstance(item.payload, bytes)
+                parsed = records_parser.parse_record(item.payload, file.options)
+            if isinstance(parsed, DocumentError):
+                builder.add_dead(origin, parsed, item.size)
+                return
+            if item.repairs:
+                parsed = _with_repairs(parsed, item.repairs)
+            made = finishing.finish(parsed, origin, self._rules, self._limits)
+        except DocumentError as e:
+            builder.add_dead(origin, e, item.size)
+            return
+        if isinstance(made, Reject):
+            builder.add_reject(origin, made, item.size)
+        else:
+            builder.add_documents(made, item.size)
+
+
+def _origin(
+    file: SourceFile, position: int, media_type: str, url: str, record_id: str, parser: str, kind: str
+) -> Origin:
+    return Origin(file.source_id, file.path, position, media_type, url, record_id, parser, kind)
+
+
+def _with_repairs(parsed: ParsedDocument, repairs: tuple[str, ...]) -> ParsedDocument:
+    return replace(parsed, repairs=(*parsed.repairs, *repairs))
