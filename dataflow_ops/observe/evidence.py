@@ -25,6 +25,7 @@ class RuleNote:
         high: above it a document is rejected; ``None``: no such bound.
         statistic: its column in ``filter.stats``; ``""``: the rule's name.
         applies_to: kinds of text it judges; empty: all.
+        by_kind: ``(low, high)`` for single kinds of text that have bounds of their own.
 
     """
 
@@ -35,6 +36,7 @@ class RuleNote:
     high: float | None = None
     statistic: str = ""
     applies_to: tuple[str, ...] = ()
+    by_kind: Mapping[str, tuple[float | None, float | None]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,8 @@ def _passed(
         if rule.applies_to and kind not in rule.applies_to:
             continue
         value = stats.get(rule.statistic or rule.name)
-        out.append(PassedRule(rule.name, rule.version, rule.gate, value, rule.low, rule.high))
+        low, high = rule.by_kind.get(kind, (rule.low, rule.high))
+        out.append(PassedRule(rule.name, rule.version, rule.gate, value, low, high))
     return tuple(out)
 
 

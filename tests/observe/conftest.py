@@ -75,6 +75,10 @@ def reader() -> MemoryReader:
 
 @pytest.fixture
 def finished() -> MemoryReader:
+    return finished_run()
+
+
+def finished_run() -> MemoryReader:
     """Two chunks of ten documents each, one source each, run to the end.
 
     Chunk 1: rows 0–1 rejected (zlib_ratio, length), row 2 a near copy of chunk 2's row 2, row 3 an exact
