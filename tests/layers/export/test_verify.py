@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.layers.export.flow import job, make_chunks, publish, run_flow
+
+
+def run(root: Path, *options: str) -> tuple[int, str]:
+    done = subprocess.run(
+        [sys.executable, "-I", str(root / "verify.py"), *options], capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module", params=["parquet", "jsonl.zst"])
+def version(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("verify")
+    settings = job(
+        output={"format": request.param, "shards": 6},
+        mixing={"target_tokens": 6000, "sampling": {"web": 0.5, "code": 0.5}, "max_repetition": 3},
+    )
+    return publish(run_flow(settings, make_chunks(), folder / "work"), folder / "version")
+
+
+@pytest.fixture
+def broken(version: Path, tmp_path: Path) -> Path:
+    import shutil
+
+    return Path(shutil.copytree(version, tmp_path / "copy"))
+
+
+def edit_manifest(root: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    path = root / "manifest.json"
+    manifest = json.loads(path.read_text())
+    change(manifest)
+    path.write_text(json.dumps(manifest))
+
+
+def edit_lineage(root: Path, change: Callable[[list[dict[str, Any]]], None]) -> None:
+    """Change fates and correct the manifest, as somebody would who wants to hide it."""
+    manifest = json.loads((root / "manifest.json").read_text())
+    for entry in manifest["lineage"]:
+        path = root / entry["path"]
+        table = pq.read_table(path, partitioning=None)
+        rows = table.to_pylist()
+        change(rows)
+        pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), path)
+        data = path.read_bytes()
+        entry.update(rows=len(rows), bytes=len(data), sha256=hashlib.sha256(data).hexdigest())
+    (root / "manifest.json").write_text(json.dumps(manifest))
+
+
+def first_shard(root: Path) -> Path:
+    return root / json.loads((root / "manifest.json").read_text())["shards"][0]["path"]
+
+
+def test_a_whole_version_is_well(version: Path) -> None:
+    code, text = run(version)
+    assert code == 0, text
+    assert "All is well." in text
+    assert "FAILED" not in text
+    assert "duplicate" in text
+
+
+def test_many_passes_find_the_same(version: Path) -> None:
+    once, many = run(version), run(version, "--ids-per-pass", "10")
+    assert once == many
+
+
+def test_a_flipped_byte(broken: Path) -> None:
+    path = first_shard(broken)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(bytes(data))
+    code, text = run(broken)
+    assert code == 1
+    assert "SHA-256" in text
+    assert path.name in text
+
+
+def test_a_missing_shard(broken: Path) -> None:
+    path = first_shard(broken)
+    path.unlink()
+    code, text = run(broken)
+    assert code == 1
+    assert "missing" in text
+
+
+@pytest.mark.parametrize("key", ["rows", "tokens", "documents"])
+def test_a_wrong_count_of_a_shard(broken: Path, key: str) -> None:
+    def change(manifest: dict[str, Any]) -> None:
+        manifest["shards"][0][key] += 1
+        manifest["totals"][key] += 1
+
+    edit_manifest(broken, change)
+    code, text = run(broken)
+    assert code == 1
+    assert f"{key}, not" in text
+
+
+def test_a_step_that_lost_a_record(broken: Path) -> None:
+    def change(manifest: dict[str, Any]) -> None:
+        [step] = [s for s in manifest["steps"] if s["name"] == "label"]
+        step["in"] += 1
+
+    edit_manifest(broken, change)
+    code, text = run(broken)
+    assert code == 1
+    assert "label:" in text
+
+
+def test_a_missing_survivor(broken: Path) -> None:
+    def change(rows: list[dict[str, Any]]) -> None:
+        for row in rows:
+            if row["fate"] == "duplicate":
+                row["survivor_id"] = b"\xff" * 16
+
+    edit_lineage(broken, change)
+    code, text = run(broken)
+    assert code == 1
+    assert "is not in lineage" in text
+
+
+def test_a_survivor_that_is_a_duplicate(broken: Path) -> None:
+    survivors: set[bytes] = set()
+
+    def change(rows: list[dict[str, Any]]) -> None:
+        duplicates = [r for r in rows if r["fate"] == "duplicate"]
+        for row in duplicates:
+            survivors.add(row["doc_id"])
+            row["survivor_id"] = duplicates[0]["doc_id"]
+
+    edit_lineage(broken, change)
+    code, text = run(broken)
+    assert code == 1
+    assert "is a duplicate itself" in text
+
+
+def test_a_document_dropped_from_lineage(broken: Path) -> None:
+    edit_lineage(broken, lambda rows: rows.pop() and None if rows else None)
+    code, text = run(broken)
+    assert code == 1
+    assert "scatter: in" in text
+
+
+def test_a_document_twice_in_lineage(broken: Path) -> None:
+    edit_lineage(broken, lambda rows: rows.append(rows[0]) if rows else None)
+    code, text = run(broken)
+    assert code == 1
+    assert "twice in lineage" in text
+
+
+def test_an_exported_document_called_not_sampled(broken: Path) -> None:
+    def change(rows: list[dict[str, Any]]) -> None:
+        for row in rows:
+            if row["fate"] == "exported":
+                row["fate"] = "not_sampled"
+                return
+
+    edit_lineage(broken, change)
+    code, text = run(broken)
+    assert code == 1
+    assert "its fate is: not_sampled" in text
+
+
+def test_it_stands_alone() -> None:
+    """Only the standard library, pyarrow and zstandard; no syntax newer than Python 3.9."""
+    from dataflow_ops.layers.export.verify import verify_script
+
+    tree = ast.parse(verify_script(), feature_version=(3, 9))
+    names = {a.name.split(".")[0] for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
+    names |= {n.module.split(".")[0] for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.module}
+    assert names - set(sys.stdlib_module_names) == {"pyarrow", "zstandard"}
+    kinds = {type(n).__name__ for n in ast.walk(tree)}
+    assert "Match" not in kinds
+    assert not [n for n in ast.walk(tree) if isinstance(n, ast.keyword) and n.arg == "strict"]
