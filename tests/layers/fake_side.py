@@ -25,7 +25,7 @@ class FakeSide:
 
     stored: Stored
     partition: str = "all"
-    numbers: Numbers = Numbers(4, 4, 4, 4, 2)
+    numbers: Numbers = field(default_factory=lambda: Numbers(4, 4, 4, 4, 2))
     scratch: Path = Path()
     memory_budget: int = 1 << 30
     sliced: frozenset[tuple[str, str]] = frozenset()

@@ -151,7 +151,7 @@ class ScatterStep:
         refused = np.flatnonzero(~batch["kept"].to_numpy())
         if not np.array_equal(refused, at):
             raise ConservationError(
-                f"scatter: filter.verdicts refuses {len(refused)} documents, filter.rejects explains {len(at)}"
+                f"scatter: filter refuses {len(refused)} documents, but filter.rejects explains {len(at)}"
             )
         builder.put(at, fates.REJECTED, "filter", _objects(rejects["rule"]))
         builder.numbers(at, value=rejects["value"].to_numpy(), bound=rejects["bound"].to_numpy())

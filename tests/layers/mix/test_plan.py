@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -206,7 +206,7 @@ def test_a_small_domain_is_repeated_as_often_as_allowed() -> None:
 
 class TestShortage:
     table = labels([("A", 10)] * 10 + [("B", 10)] * 100 + [("C", 10)] * 100)
-    mixing = {"target_tokens": 1000, "sampling": {"A": 0.5, "B": 0.3, "C": 0.2}}
+    mixing: ClassVar[dict[str, Any]] = {"target_tokens": 1000, "sampling": {"A": 0.5, "B": 0.3, "C": 0.2}}
 
     def rows(self, **more: Any) -> dict[str, int]:
         made = plan(self.table, {**self.mixing, **more})["domains"].to_pylist()
