@@ -1,0 +1,145 @@
+"""Recall, precision, speed and memory of dedup on a corpus with injected duplicates.
+
+    python bench/dedup_recall.py FOLDER [--chunks 8]
+
+FOLDER holds Parquet files with the columns id, text, source, lang, label, dup_of. Exit code 1 when a bar
+is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import random
+import resource
+import sys
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "layers" / "dedup"))
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from dedup_flow import Flow, Outcome, documents, job
+
+from dataflow_ops import schema
+from dataflow_ops.kernels.fold import fold_text
+from dataflow_ops.kernels.similarity import similarity
+from dataflow_ops.values import Numbers
+
+FILTERED = ("control", "loop", "punct", "short", "stuffed", "halfloop")  # the filter's business
+BARS = {"exact": 0.99, "width": 0.99, "title": 0.99, "block5": 0.99, "edit1": 0.99, "edit2": 0.99, "block10": 0.95, "edit5": 0.75}  # fmt: skip
+BAR_BY_LANGUAGE = {"edit5": 0.72}
+CONTROL = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]"
+
+
+def chunks_of(folder: Path, chunks: int) -> tuple[list[pa.Table], list[dict[str, object]]]:
+    """Documents cut into chunks, and what is known of each (id, label, lang, dup_of)."""
+    files = sorted(folder.glob("*.parquet"))
+    facts: list[dict[str, object]] = []
+    out: list[pa.Table] = []
+    total = sum(pq.ParquetFile(f).metadata.num_rows for f in files)
+    for batch in itertools.chain.from_iterable(
+        pq.ParquetFile(f).iter_batches(batch_size=min(20_000, -(-total // chunks))) for f in files
+    ):
+        table = pa.Table.from_batches([batch])
+        table = table.filter(pc.invert(pc.is_in(table["label"], pa.array(FILTERED))))
+        text = pc.replace_substring_regex(table["text"], CONTROL, "")
+        ids = [schema.doc_id("corpus", "docs", i) for i in table["id"].to_pylist()]
+        facts += table.drop_columns("text").to_pylist()
+        out.append(documents(text.to_pylist(), ids, table["source"].to_pylist()))
+    return out, facts
+
+
+def recall(outcome: Outcome, facts: list[dict[str, object]]) -> tuple[list[str], bool]:
+    found: dict[tuple[str, str], list[bool]] = defaultdict(list)
+    present = {f["id"] for f in facts}
+    for f in facts:
+        if f["dup_of"] in present:
+            pair = [outcome.survivor(schema.doc_id("corpus", "docs", f[k])) for k in ("id", "dup_of")]
+            for lang in (f["lang"], "all"):
+                found[f["label"], lang].append(pair[0] == pair[1])
+    lines, good = [], True
+    for label in sorted({k[0] for k in found}):
+        row = f"{label:9}"
+        for lang in ("en", "zh", "code", "all"):
+            hits = found.get((label, lang), [])
+            share = sum(hits) / len(hits) if hits else float("nan")
+            bar = BARS.get(label) if lang == "all" else BAR_BY_LANGUAGE.get(label)
+            missed = bar is not None and hits and share < bar
+            good &= not missed
+            row += f"  {lang} {share:.3f} ({len(hits)}){' MISSED' if missed else ''}"
+        lines.append(row)
+    return lines, good
+
+
+def removed_base(outcome: Outcome, facts: list[dict[str, object]]) -> str:
+    base = [f for f in facts if f["label"] == "base"]
+    gone = sum(schema.doc_id("corpus", "docs", f["id"]) in outcome.removed() for f in base)
+    return f"base documents removed (the corpus has duplicates of its own): {gone} of {len(base)}"
+
+
+def hard_negatives(outcome: Outcome, texts: dict[bytes, str], wanted: int = 300) -> tuple[str, bool]:
+    """Cut and edited copies whose similarity is .60 to .75, run as a corpus of their own."""
+    rng = random.Random(5)
+    sample = [t for d, t in sorted(texts.items()) if 800 < len(t) < 8000]
+    pairs: list[tuple[str, str]] = []
+    for text in rng.sample(sample, min(len(sample), 2 * wanted)):
+        words = text.split(" ") if text.count(" ") > len(text) / 20 else list(text)
+        # One stretch of 25 to 40 % is replaced by a stretch of another text: shingles stay, similarity falls.
+        share = rng.uniform(0.28, 0.42)
+        n = int(len(words) * share)
+        at = rng.randrange(len(words) - n)
+        other = rng.choice(sample)[: sum(map(len, words[at : at + n])) + n]
+        joint = " " if " " in text and words != list(text) else ""
+        copy = joint.join([*words[:at], other, *words[at + n :]])
+        alike = similarity(fold_text(text), fold_text(copy), 0.5)
+        if 0.60 <= alike <= 0.75:
+            pairs.append((text, copy))
+        if len(pairs) == wanted:
+            break
+    flat = [t for pair in pairs for t in pair]
+    ids = [schema.doc_id("negatives", "pairs", i) for i in range(len(flat))]
+    result = Flow(job()).run([documents(flat, ids)])
+    wrong = 0
+    for i in range(0, len(ids), 2):
+        one, two = result.survivor(ids[i]), result.survivor(ids[i + 1])
+        wrong += one == ids[i + 1] or two == ids[i]
+    compared = int(result.metrics["pairs_compared"])
+    return f"hard negatives: {len(pairs)} pairs of similarity .60-.75, {compared} compared, {wrong} wrongly removed", wrong == 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--chunks", type=int, default=8)
+    args = parser.parse_args()
+    chunks, facts = chunks_of(args.folder, args.chunks)
+    numbers = Numbers(key_prefixes=4, band_prefixes=4, blocks=8, root_prefixes=4, shard_groups=1)
+    Flow(job(), numbers).run([chunks[0].slice(0, 500).combine_chunks()])  # compile, or load from the cache
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with tempfile.TemporaryDirectory() as scratch:
+        outcome = Flow(job(), numbers, 5000, Path(scratch)).run(chunks)
+        n = outcome.documents
+        print(f"{n} documents in {len(chunks)} chunks, {len(outcome.removed())} removed {outcome.hits}")
+        lines, good = recall(outcome, facts)
+        print("\n".join(lines))
+        print(removed_base(outcome, facts))
+        print("microseconds per document:", {k: round(v / n * 1e6, 1) for k, v in outcome.seconds.items()})
+        total = sum(outcome.seconds.values()) / n * 1e6
+        print(f"all steps: {total:.1f}")
+        print("metrics:", {k: int(v) for k, v in sorted(outcome.metrics.items())})
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        print(f"peak resident memory {peak // 1024} MB, of which {before // 1024} MB before the first step (input, imports)")
+    texts = dict(zip(chunks[0]["doc_id"].to_pylist(), chunks[0]["text"].to_pylist(), strict=True))
+    line, clean = hard_negatives(outcome, texts)
+    print(line)
+    return 0 if good and clean else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

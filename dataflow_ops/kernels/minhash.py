@@ -1,0 +1,246 @@
+"""MinHash signatures: an estimate of how many shingles two texts share, in a few hundred bytes.
+
+A shingle is a run of ``size`` characters of the key text, or of ``size`` words. Its hash x is the sum of its
+code points (words: of their hashes) times fixed odd weights by position, modulo 2**32, then mixed by the
+finaliser of MurmurHash3; unlike a rolling hash this runs on all lanes at once. Permutation j is ``min over x of (a[j] * x + b[j]) mod 2**32`` with odd a[j]
+(multiply-shift, after Dietzfelbinger et al. 1997). The share of equal positions in two signatures estimates
+the Jaccard similarity with standard error ``sqrt(J (1 - J) / permutations)``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+
+from dataflow_ops.kernels.arrow import I64, U8, U32, U64
+
+VERSION = 1
+
+MAX_SHINGLE = 127
+_BLOCK = 2048  # units hashed at once: with their hashes they stay in the first-level cache
+
+
+@dataclass(frozen=True, slots=True)
+class Permutations:
+    """Coefficients of the permutations.
+
+    Attributes:
+        a: uint32 odd, shape ``(k,)``.
+        b: uint32, shape ``(k,)``.
+        seed: what they were drawn with.
+    """
+
+    a: U32
+    b: U32
+    seed: int
+
+
+def permutations(k: int, seed: int) -> Permutations:
+    """Draw ``k`` permutations; the same for the same seed on every machine (splitmix64)."""
+    raw = np.array([_splitmix(seed * 0x10001 + i) for i in range(2 * k)], np.uint64)
+    high = (raw >> np.uint64(32)).astype(np.uint32)
+    return Permutations(high[:k] | np.uint32(1), high[k:].copy(), seed)
+
+
+def _weights() -> U32:
+    return np.array([_splitmix(0x5EED + i) >> 32 | 1 for i in range(MAX_SHINGLE)], np.uint32)
+
+
+def _splitmix(i: int) -> int:
+    mask = (1 << 64) - 1
+    z = (i + 1) * 0x9E3779B97F4A7C15 & mask
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & mask
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB & mask
+    return z ^ (z >> 31)
+
+
+def signatures(data: U8, offsets: I64, sizes: I64, perms: Permutations, words: bool = False) -> tuple[U32, I64]:
+    """Signatures of many texts.
+
+    Args:
+        data: uint8 UTF-8 bytes of folded texts; with ``words``, words parted by single spaces or more.
+        offsets: int64, shape ``(n + 1,)``.
+        sizes: int64, shape ``(n,)``: shingle size of each text, 1 … 127.
+        perms: permutations, k of them.
+        words: shingles of words (a Han or kana character is a word) instead of characters.
+
+    Returns:
+        ``(signatures, shingles)``: uint32, shape ``(n, k)``, and int64, shape ``(n,)``: how many shingles
+        went in. Texts with 0 shingles have no signature (their row is all ones) and must not be compared.
+    """
+    n = len(offsets) - 1
+    out = np.full((n, len(perms.a)), 0xFFFFFFFF, np.uint32)
+    shingles = np.zeros(n, np.int64)
+    _sign_rows(data, offsets, sizes, perms.a, perms.b, _weights(), words, out, shingles)
+    return out, shingles
+
+
+class Signer:
+    """The signature of one text that arrives in pieces; equal to the one made at once.
+
+    Pieces must be cut between characters. Memory does not grow with the text.
+
+    Args:
+        size: shingle size, 1 … 127.
+        perms: permutations.
+        words: as in :func:`signatures`.
+    """
+
+    def __init__(self, size: int, perms: Permutations, words: bool = False) -> None:
+        self._size, self._perms, self._words = size, perms, words
+        self._signature = np.full(len(perms.a), 0xFFFFFFFF, np.uint32)
+        self._weights = _weights()
+        self._units = np.empty(_BLOCK, np.uint32)
+        self._hashes = np.empty(_BLOCK + 8, np.uint32)
+        self._state = np.zeros(3, np.int64)
+
+    def update(self, piece: bytes) -> None:
+        """Take in the next piece (UTF-8)."""
+        data = np.frombuffer(piece, np.uint8)
+        self._feed(data, False)
+
+    def finish(self) -> tuple[U32, int]:
+        """Return ``(signature, shingles)``; nothing may be added afterwards."""
+        self._feed(np.empty(0, np.uint8), True)
+        return self._signature, max(0, int(self._state[1]) - self._size + 1)
+
+    def _feed(self, data: U8, last: bool) -> None:
+        p = self._perms
+        _feed(
+            data,
+            0,
+            len(data),
+            self._size,
+            p.a,
+            p.b,
+            self._weights,
+            self._words,
+            last,
+            self._units,
+            self._hashes,
+            self._state,
+            self._signature,
+        )
+
+
+def estimate(one: U32, many: U32) -> U64:
+    """How many of the k positions of ``one`` (shape ``(k,)``) agree with each row of ``many`` (``(n, k)``)."""
+    return np.count_nonzero(many == one, axis=1).astype(np.uint64)
+
+
+@numba.njit(cache=True)
+def _fold8(signature, a, b, x, at):  # type: ignore[no-untyped-def]
+    """Fold the eight shingles ``x[at:at + 8]`` into the signature in one pass over the permutations."""
+    x0, x1, x2, x3 = x[at], x[at + 1], x[at + 2], x[at + 3]
+    x4, x5, x6, x7 = x[at + 4], x[at + 5], x[at + 6], x[at + 7]
+    for j in range(len(signature)):
+        aj = a[j]
+        bj = b[j]
+        m0 = min(np.uint32(aj * x0 + bj), np.uint32(aj * x1 + bj))
+        m1 = min(np.uint32(aj * x2 + bj), np.uint32(aj * x3 + bj))
+        m2 = min(np.uint32(aj * x4 + bj), np.uint32(aj * x5 + bj))
+        m3 = min(np.uint32(aj * x6 + bj), np.uint32(aj * x7 + bj))
+        signature[j] = min(signature[j], min(min(m0, m1), min(m2, m3)))
+
+
+@numba.njit(cache=True)
+def _take(units, filled, size, weights, x, a, b, signature):  # type: ignore[no-untyped-def]
+    """Hash every shingle of ``units[:filled]`` into the signature; return how many units to carry over."""
+    count = filled - size + 1
+    if count <= 0:
+        return filled
+    x[:count] = np.uint32(0)
+    for k in range(size):
+        weight = weights[k]
+        for i in range(count):
+            x[i] = np.uint32(x[i] + np.uint32(units[i + k] * weight))
+    for i in range(count):
+        h = x[i]
+        h = np.uint32(h ^ (h >> np.uint32(16)))
+        h = np.uint32(h * np.uint32(0x85EBCA6B))
+        h = np.uint32(h ^ (h >> np.uint32(13)))
+        h = np.uint32(h * np.uint32(0xC2B2AE35))
+        x[i] = np.uint32(h ^ (h >> np.uint32(16)))
+    # Repeating a shingle changes no minimum, so the last pass is filled up with one.
+    for i in range(count, count + (-count & 7)):
+        x[i] = x[0]
+    for at in range(0, count, 8):
+        _fold8(signature, a, b, x, at)
+    for i in range(size - 1):
+        units[i] = units[count + i]
+    return size - 1
+
+
+@numba.njit(cache=True)
+def _feed(data, start, end, size, a, b, weights, words, last, units, x, state, signature):  # type: ignore[no-untyped-def]
+    """Read ``data[start:end]``; ``units`` and ``state`` carry what the next piece needs.
+
+    state: units waiting in ``units``, units seen in all, hash of the word that is still open (0: none).
+    """
+    filled = state[0]
+    seen = state[1]
+    word = np.uint32(state[2])
+    capacity = len(units)
+    p = start
+    while p < end:
+        lead = data[p]
+        if lead < 0x80:
+            c = np.uint32(lead)
+            p += 1
+        elif lead < 0xE0:
+            c = np.uint32(((lead & 0x1F) << 6) | (data[p + 1] & 0x3F))
+            p += 2
+        elif lead < 0xF0:
+            c = np.uint32(((lead & 0x0F) << 12) | ((data[p + 1] & 0x3F) << 6) | (data[p + 2] & 0x3F))
+            p += 3
+        else:
+            c = np.uint32(
+                ((lead & 0x07) << 18)
+                | ((data[p + 1] & 0x3F) << 12)
+                | ((data[p + 2] & 0x3F) << 6)
+                | (data[p + 3] & 0x3F)
+            )
+            p += 4
+        if words:
+            dense = c >= 0x3040 and (c < 0x3100 or (c >= 0x3400 and c < 0xA000) or c >= 0x20000)
+            if c != 32 and not dense:
+                word = np.uint32(np.uint32(word ^ c) * np.uint32(0x9E3779B1))
+                word = np.uint32(word ^ (word >> np.uint32(15))) | np.uint32(1)
+                continue
+            if word != 0:
+                units[filled] = word
+                filled += 1
+                seen += 1
+                word = np.uint32(0)
+                if filled == capacity:
+                    filled = _take(units, filled, size, weights, x, a, b, signature)
+            if not dense:
+                continue
+        units[filled] = c
+        filled += 1
+        seen += 1
+        if filled == capacity:
+            filled = _take(units, filled, size, weights, x, a, b, signature)
+    if last:
+        if word != 0:
+            units[filled] = word
+            filled += 1
+            seen += 1
+        filled = _take(units, filled, size, weights, x, a, b, signature)
+    state[0] = filled
+    state[1] = seen
+    state[2] = word
+
+
+@numba.njit(cache=True)
+def _sign_rows(data, offsets, sizes, a, b, weights, words, out, shingles):  # type: ignore[no-untyped-def]
+    units = np.empty(2048, np.uint32)
+    x = np.empty(2048 + 8, np.uint32)
+    state = np.zeros(3, np.int64)
+    for i in range(len(offsets) - 1):
+        state[:] = 0
+        size = sizes[i]
+        _feed(data, offsets[i], offsets[i + 1], size, a, b, weights, words, True, units, x, state, out[i])
+        shingles[i] = max(0, state[1] - size + 1)

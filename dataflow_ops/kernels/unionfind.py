@@ -1,0 +1,51 @@
+"""Connected components by union-find."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from dataflow_ops.kernels.arrow import I64
+
+
+def components(nodes: int, left: I64, right: I64) -> I64:
+    """Smallest node of each node's component.
+
+    Args:
+        nodes: number of nodes.
+        left: int64, shape ``(e,)``: one end of each edge.
+        right: int64, shape ``(e,)``: the other.
+
+    Returns:
+        int64, shape ``(nodes,)``. Whatever the order of the edges, the result is the same.
+
+    Raises:
+        ValueError: an edge names a node that isn't there.
+    """
+    if len(left) and (min(left.min(), right.min()) < 0 or max(left.max(), right.max()) >= nodes):
+        raise ValueError(f"an edge leads outside 0 … {nodes - 1}")
+    parent = np.arange(nodes, dtype=np.int64)
+    _unite(parent, left, right)
+    return parent
+
+
+@numba.njit(cache=True)
+def _find(parent, i):  # type: ignore[no-untyped-def]
+    while parent[i] != i:
+        parent[i] = parent[parent[i]]
+        i = parent[i]
+    return i
+
+
+@numba.njit(cache=True)
+def _unite(parent, left, right):  # type: ignore[no-untyped-def]
+    for e in range(len(left)):
+        a = _find(parent, left[e])
+        b = _find(parent, right[e])
+        # The smaller root wins, so that the answer doesn't depend on the order of edges.
+        if a < b:
+            parent[b] = a
+        elif b < a:
+            parent[a] = b
+    for i in range(len(parent)):
+        parent[i] = _find(parent, i)

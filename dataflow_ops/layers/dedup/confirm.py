@@ -1,0 +1,249 @@
+"""Step ``confirm``: each removed document gets a survivor it was itself compared with.
+
+A component only says that its members hang together by edges. Its best member in survivor order takes
+those that are similar to it: known from an edge, else compared here. The others are grouped again among
+themselves in the same way, so a chain of small changes never swallows its unlike ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from dataflow_ops import schema
+from dataflow_ops.kernels.arrow import F64, I64
+from dataflow_ops.kernels.similarity import similarity
+from dataflow_ops.kernels.unionfind import components
+from dataflow_ops.layers.dedup import columns, identity
+from dataflow_ops.layers.dedup.compare import estimate_bound
+from dataflow_ops.layers.dedup.pointers import GatheredTexts, Pointer
+from dataflow_ops.protocols import Input, OutputSpec, Partitioning, Side
+from dataflow_ops.settings import JobSettings
+from dataflow_ops.values import Counts, StepResult
+
+WHOLE_WALK = 2_000
+"""Nodes up to which the rest of a component is compared with its next survivor as a whole. In larger ones
+the rest first falls apart along the known edges: without that, a component costs its square."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Component:
+    """Nodes of one component in survivor order.
+
+    Attributes:
+        pointers: where each node's text is; None for the single node of an exact group.
+        edges: similarity by pair of nodes, smaller first.
+    """
+
+    pointers: list[Pointer | None]
+    edges: dict[tuple[int, int], float]
+
+
+class ConfirmStep:
+    """Reduce over a root prefix. Outputs ``verdicts``, sliced by chunk, and ``pairs``."""
+
+    name = "confirm"
+    layer = "dedup"
+    partitioned_by: Partitioning = "root_prefix"
+    inputs = (
+        Input("unite", "members", "slice"),
+        Input("unite", "links", "slice"),
+        Input("gather", "texts", "pointer"),
+    )
+    outputs = (OutputSpec("verdicts", schema.DUPLICATES, "chunk"), OutputSpec("pairs", columns.PAIRS))
+
+    def __init__(self, settings: JobSettings) -> None:
+        self._settings = settings
+        self._least = settings.dedup.verify.min_similarity
+        self._bound = estimate_bound(settings)
+
+    def fingerprint(self) -> Mapping[str, object]:
+        """Threshold and what a similarity is."""
+        return {
+            "step": 1,
+            **identity.similarity_fingerprint(self._settings),
+            "signatures": identity.signature_id(self._settings),
+            "whole_walk": WHOLE_WALK,
+        }
+
+    def run(self, side: Side, start: int) -> Iterator[StepResult]:
+        """Decide the components of one prefix.
+
+        Raises:
+            CorruptOutput: a gathered text is not the one its pointer means.
+            FingerprintMismatch: signatures of different making came together.
+        """
+        members = side.table("unite", "members").combine_chunks()
+        if members.num_rows == 0:
+            yield StepResult()
+            return
+        texts = GatheredTexts(side, identity.signature_id(self._settings), side.memory_budget // 4)
+        n = members.num_rows
+        root, node = _labels(members)
+        survivor_of = np.arange(n, dtype=np.int64)
+        similarities = np.ones(n)
+        links = _links(side, members, node)
+        bounds = np.concatenate([[0], np.flatnonzero(root[1:] != root[:-1]) + 1, [n]]).tolist()
+        compared = 0
+        for first, last in zip(bounds[:-1], bounds[1:], strict=True):
+            heads = np.unique(node[first:last])  # row of each node's first member
+            found, values, more = self._decide(_component(members, node, heads, first, last, links), texts)
+            compared += more
+            at = np.searchsorted(heads, node[first:last])
+            survivor_of[first:last] = heads[np.array(found)][at]
+            similarities[first:last] = np.array(values)[at]
+        removed = survivor_of != np.arange(n)
+        near = removed & (survivor_of != node)
+        yield StepResult(
+            outputs=_tables(members, survivor_of, similarities, removed, near),
+            counts=Counts(
+                documents_in=n,
+                kept=int(n - removed.sum()),
+                rejected=int(removed.sum()),
+                documents_out=int(n - removed.sum()),
+            ),
+            rule_hits={"exact_duplicate": int((removed & ~near).sum()), "near_duplicate": int(near.sum())},
+            metrics={"confirm_compared": compared, "confirm_slices_read": texts.read},
+        )
+
+    def _decide(self, component: _Component, texts: GatheredTexts) -> tuple[list[int], list[float], int]:
+        """Survivor of each node, its similarity, and how many pairs had to be compared here."""
+        n = len(component.pointers)
+        survivor, values, compared = list(range(n)), [1.0] * n, 0
+        waiting = [list(range(n))]
+        while waiting:
+            best, *others = waiting.pop()
+            failed = []
+            for other in others:
+                value = component.edges.get((best, other))
+                if value is None:
+                    value = self._compare(component, best, other, texts)
+                    compared += 1
+                if value > 0.0:
+                    survivor[other], values[other] = best, value
+                else:
+                    failed.append(other)
+            if len(failed) > 1:
+                waiting += [failed] if len(failed) <= WHOLE_WALK else _parts(failed, component.edges)
+        return survivor, values, compared
+
+    def _compare(self, component: _Component, a: int, b: int, texts: GatheredTexts) -> float:
+        at, to = component.pointers[a], component.pointers[b]
+        assert at is not None and to is not None, "a node beside others was gathered, or it would have no edge"
+        one, two = texts.get(at), texts.get(to)
+        if one.shingle == two.shingle and np.count_nonzero(one.signature == two.signature) < self._bound:
+            return 0.0
+        return similarity(one.text, two.text, self._least)
+
+
+def _parts(nodes: list[int], edges: dict[tuple[int, int], float]) -> list[list[int]]:
+    """Connected parts of two or more nodes, each in survivor order."""
+    place = {node: i for i, node in enumerate(nodes)}
+    inside = [(place[a], place[b]) for a, b in edges if a in place and b in place]
+    left, right = (np.array(side, np.int64) for side in zip(*inside, strict=True)) if inside else (np.empty(0, np.int64),) * 2
+    parts: dict[int, list[int]] = {}
+    for node, part in zip(nodes, components(len(nodes), left, right).tolist(), strict=True):
+        parts.setdefault(part, []).append(node)
+    return [part for part in parts.values() if len(part) > 1]
+
+
+def _labels(members: pa.Table) -> tuple[I64, I64]:
+    """Root and node of each member as the row (in ``members``) of their first member."""
+    root_id, node_id, own = columns.address_ids(
+        *(
+            (columns.numbers(members, f"{of}chunk"), columns.numbers(members, f"{of}row"))
+            for of in ("root_", "node_", "")
+        )
+    )
+    by_own = np.argsort(own)
+    place = own[by_own]
+    return by_own[np.searchsorted(place, root_id)], by_own[np.searchsorted(place, node_id)]
+
+
+def _links(side: Side, members: pa.Table, node: I64) -> dict[int, list[tuple[int, int, float]]]:
+    """Edges by the row of their component's root, ends as rows of members."""
+    links = side.table("unite", "links")
+    if links.num_rows == 0:
+        return {}
+    own, root, a, b = columns.address_ids(
+        (columns.numbers(members, "chunk"), columns.numbers(members, "row")),
+        *((columns.numbers(links, f"{of}_chunk"), columns.numbers(links, f"{of}_row")) for of in ("root", "a", "b")),
+    )
+    by_own = np.argsort(own)
+    place = own[by_own]
+    ends = [by_own[np.searchsorted(place, ids)].tolist() for ids in (root, a, b)]
+    found: dict[int, list[tuple[int, int, float]]] = {}
+    for r, x, y, value in zip(*ends, columns.numbers(links, "similarity").tolist(), strict=True):
+        found.setdefault(r, []).append((x, y, value))
+    return found
+
+
+def _component(
+    members: pa.Table,
+    node: I64,
+    heads: I64,
+    first: int,
+    last: int,
+    links: dict[int, list[tuple[int, int, float]]],
+) -> _Component:
+    pointers: list[Pointer | None] = [None] * len(heads)
+    if len(heads) > 1:
+        rows = members.slice(first, last - first)
+        block = columns.numbers(rows, "block")
+        gathered = np.flatnonzero(block >= 0)
+        at = np.searchsorted(heads, node[first + gathered])
+        chunk, row, sha1 = (rows.column(c) for c in ("chunk", "row", "sha1"))
+        for i, place in zip(gathered.tolist(), at.tolist(), strict=True):
+            if pointers[place] is None:
+                pointers[place] = Pointer(chunk[i].as_py(), row[i].as_py(), int(block[i]), sha1[i].as_py())
+    edges = {}
+    for a, b, value in links.get(first, ()):
+        x, y = int(np.searchsorted(heads, a)), int(np.searchsorted(heads, b))
+        edges[min(x, y), max(x, y)] = value
+    return _Component(pointers, edges)
+
+
+def _tables(
+    members: pa.Table, survivor_of: I64, similarities: F64, removed: np.ndarray, near: np.ndarray
+) -> dict[str, pa.Table]:
+    n = members.num_rows
+    copies = np.bincount(survivor_of[removed], minlength=n).astype(np.uint32)
+    verdict = np.where(removed, np.where(near, "near", "exact"), "survivor")
+    said = np.flatnonzero(removed | (copies > 0))
+    chunk, row = columns.numbers(members, "chunk"), columns.numbers(members, "row")
+    said = said[np.lexsort((row[said], chunk[said]))]
+    to = survivor_of[said]
+    doc_id = members.column("doc_id")
+    verdicts = pa.Table.from_arrays(
+        [
+            pa.array(row[said]),
+            pa.array(verdict[said].tolist(), pa.string()),
+            pa.array(chunk[to]),
+            pa.array(row[to]),
+            doc_id.take(pa.array(to)).combine_chunks(),
+            pa.array(similarities[said].astype(np.float32)),
+            pa.array(copies[said]),
+        ],
+        schema=schema.DUPLICATES,
+    ).append_column("slice", columns.chunk_slices(chunk[said]))
+    gone = said[removed[said]]
+    ids = columns.binary_rows(members, "doc_id")
+    hexes = [ids[which].tobytes().hex() for which in (gone, survivor_of[gone])]
+    names = [[text[i : i + 32] for i in range(0, len(text), 32)] for text in hexes]
+    pairs = pa.Table.from_arrays(
+        [
+            pa.array(names[0], pa.string()),
+            pa.array(names[1], pa.string()),
+            pa.array(verdict[gone].tolist(), pa.string()),
+            pa.array(similarities[gone]),
+            columns.chunk_slices(chunk[gone]),
+            pa.array(row[gone]),
+            columns.chunk_slices(chunk[survivor_of[gone]]),
+            pa.array(row[survivor_of[gone]]),
+        ],
+        schema=columns.PAIRS,
+    )
+    return {"verdicts": verdicts, "pairs": pairs}

@@ -1,0 +1,86 @@
+"""Key texts by pointer: read from the gathered files on demand, checked, within a bound of memory."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from hashlib import sha1
+
+import numpy as np
+import pyarrow as pa
+
+from dataflow_ops.errors import CorruptOutput
+from dataflow_ops.kernels.arrow import U32
+from dataflow_ops.layers.dedup import columns, identity
+from dataflow_ops.protocols import Side
+from dataflow_ops.schema import chunk_name
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """Where a gathered text is, and what its SHA-1 must be."""
+
+    chunk: int
+    row: int
+    block: int
+    sha1: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class KeyText:
+    """A gathered text with its signature."""
+
+    text: str
+    signature: U32
+    shingle: int
+
+
+class GatheredTexts:
+    """Reads slices of ``gather.texts``; keeps the latest used ones up to a number of bytes.
+
+    Args:
+        side: where to read.
+        made_by: the signatures' expected identity.
+        budget: bytes of slices held at once (one slice is always held).
+    """
+
+    def __init__(self, side: Side, made_by: str, budget: int) -> None:
+        self._side, self._made_by, self._budget = side, made_by, budget
+        self._slices: OrderedDict[tuple[int, int], pa.Table] = OrderedDict()
+        self._held = 0
+        self.read = 0
+
+    def get(self, at: Pointer) -> KeyText:
+        """The text at a pointer.
+
+        Raises:
+            CorruptOutput: there is none, or its SHA-1 is not the pointer's.
+            FingerprintMismatch: its signature was made under other settings.
+        """
+        table = self._slice(at.chunk, at.block)
+        rows = columns.numbers(table, "row")
+        i = int(np.searchsorted(rows, at.row))
+        where = f"gathered text of chunk {chunk_name(at.chunk)}, row {at.row}, block {at.block}"
+        if i == len(rows) or rows[i] != at.row:
+            raise CorruptOutput(f"{where}: missing")
+        text = str(table.column("key_text")[i].as_py())
+        found = sha1(text.encode(), usedforsecurity=False).digest()
+        if found != at.sha1:
+            raise CorruptOutput(f"{where}: its SHA-1 is {found.hex()}, not {at.sha1.hex()}")
+        signature = np.frombuffer(table.column("signature")[i].as_py(), np.uint32)
+        return KeyText(text, signature, int(table.column("shingle")[i].as_py()))
+
+    def _slice(self, chunk: int, block: int) -> pa.Table:
+        key = (chunk, block)
+        if key in self._slices:
+            self._slices.move_to_end(key)
+            return self._slices[key]
+        table = self._side.lookup("gather", "texts", chunk_name(chunk), str(block)).combine_chunks()
+        identity.check_signatures(self._made_by, table, f"chunk {chunk_name(chunk)}, block {block}")
+        self._slices[key] = table
+        self._held += table.nbytes
+        self.read += 1
+        while self._held > self._budget and len(self._slices) > 1:
+            _, oldest = self._slices.popitem(last=False)
+            self._held -= oldest.nbytes
+        return table

@@ -1,0 +1,135 @@
+"""Step ``verify``: candidates become edges only by the edit similarity of their key texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from dataflow_ops.errors import ConservationError
+from dataflow_ops.kernels.arrow import I64, U32
+from dataflow_ops.layers.dedup import columns, identity
+from dataflow_ops.layers.dedup.compare import Candidates, estimate_bound, leader_walk
+from dataflow_ops.protocols import Input, OutputSpec, Partitioning, Side
+from dataflow_ops.settings import JobSettings
+from dataflow_ops.values import StepResult
+
+
+class VerifyStep:
+    """Reduce over a bucket block. Outputs ``edges``, and ``nodes``: the documents at their ends."""
+
+    name = "verify"
+    layer = "dedup"
+    partitioned_by: Partitioning = "block"
+    inputs = (Input("match", "buckets", "slice"), Input("gather", "texts", "slice"))
+    outputs = (OutputSpec("edges", columns.EDGES), OutputSpec("nodes", columns.NODES))
+
+    def __init__(self, settings: JobSettings) -> None:
+        self._settings = settings
+
+    def fingerprint(self) -> Mapping[str, object]:
+        """Threshold, cap of leaders and what a similarity is."""
+        verify = self._settings.dedup.verify
+        return {"step": 1, **identity.similarity_fingerprint(self._settings), "max_leaders": verify.max_leaders}
+
+    def run(self, side: Side, start: int) -> Iterator[StepResult]:
+        """Walk the buckets of one block; memory holds the key texts of this block.
+
+        Raises:
+            FingerprintMismatch: signatures of different making came together.
+            ConservationError: a bucket names a text that was not gathered.
+        """
+        texts = side.table("gather", "texts")
+        buckets = side.table("match", "buckets")
+        if buckets.num_rows == 0:
+            yield StepResult()
+            return
+        identity.check_signatures(identity.signature_id(self._settings), texts, f"block {side.partition}")
+        members, starts = _members(texts, buckets)
+        walk = _Walk(self._settings, texts)
+        edges = walk.over(members, starts)
+        yield StepResult(
+            outputs=_tables(texts, edges, int(side.partition)),
+            metrics={
+                "pairs_compared": walk.compared,
+                "pairs_verified": len(edges),
+                "leaders_capped": walk.beyond,
+            },
+        )
+
+
+class _Walk:
+    """The buckets of one block, each pair of texts compared once."""
+
+    def __init__(self, settings: JobSettings, texts: pa.Table) -> None:
+        key_texts = texts.column("key_text")
+        self._max_leaders = settings.dedup.verify.max_leaders
+        self._candidates = Candidates(
+            signatures=columns.binary_rows(texts, "signature").view(np.uint32),
+            shingles=columns.numbers(texts, "shingle").astype(np.int64),
+            text=lambda i: str(key_texts[i].as_py()),
+            least=settings.dedup.verify.min_similarity,
+            bound=estimate_bound(settings),
+        )
+        self._known: dict[tuple[int, int], float] = {}
+        self.compared = 0
+        self.beyond = 0
+
+    def over(self, members: I64, starts: I64) -> list[tuple[int, int, float]]:
+        """Edges of all buckets, each once, ascending."""
+        edges: set[tuple[int, int, float]] = set()
+        bounds = starts.tolist()
+        for first, last in zip(bounds[:-1], bounds[1:], strict=True):
+            found, beyond = leader_walk(
+                members[first:last].tolist(), self._candidates.agreement, self._similar, self._max_leaders
+            )
+            edges.update(found)
+            self.beyond += beyond
+        return sorted(edges)
+
+    def _similar(self, a: int, b: int) -> float:
+        pair = (a, b)
+        if pair not in self._known:
+            self._known[pair] = self._candidates.similarity(a, b)
+            self.compared += 1
+        return self._known[pair]
+
+
+def _members(texts: pa.Table, buckets: pa.Table) -> tuple[I64, I64]:
+    """Members of each distinct bucket as indices into ``texts``, and the bounds of the buckets."""
+    chunk, row = columns.numbers(texts, "chunk"), columns.numbers(texts, "row")
+    bucket = columns.numbers(buckets, "bucket")
+    have, want = columns.address_ids(
+        (chunk, row), (columns.numbers(buckets, "chunk"), columns.numbers(buckets, "row"))
+    )
+    by_address = np.argsort(have)
+    at = np.searchsorted(have[by_address], want)
+    if np.any(at >= len(have)) or np.any(have[by_address[np.minimum(at, len(have) - 1)]] != want):
+        raise ConservationError("a bucket names a document whose text was not gathered")
+    members = by_address[at]
+    ends = np.flatnonzero(bucket[1:] != bucket[:-1]) + 1
+    starts = np.concatenate([[0], ends, [len(bucket)]]).astype(np.int64)
+    # The same list may have been found in several band prefixes.
+    _, distinct = np.unique(bucket[starts[:-1]], return_index=True)
+    distinct = np.sort(distinct)
+    sizes = np.diff(starts)[distinct]
+    keep = np.concatenate([np.arange(starts[i], starts[i + 1]) for i in distinct])
+    return members[keep], np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
+def _tables(texts: pa.Table, edges: list[tuple[int, int, float]], block: int) -> dict[str, pa.Table]:
+    if not edges:
+        return {}
+    a = np.array([e[0] for e in edges], np.int64)
+    b = np.array([e[1] for e in edges], np.int64)
+    chunk, row = columns.numbers(texts, "chunk"), columns.numbers(texts, "row")
+    ends: I64 = np.unique(np.concatenate([a, b]))
+    blocks: U32 = np.full(len(ends), block, np.uint32)
+    edge_arrays = [chunk[a], row[a], chunk[b], row[b], np.array([e[2] for e in edges])]
+    names = ("chunk", "row", "doc_id", "sha1", "order_hi", "order_lo")
+    nodes = texts.select(names).take(pa.array(ends)).append_column("block", pa.array(blocks))
+    return {
+        "edges": pa.Table.from_arrays([pa.array(v) for v in edge_arrays], schema=columns.EDGES),
+        "nodes": nodes.cast(columns.NODES),
+    }

@@ -1,0 +1,236 @@
+"""Drives the dedup steps over documents, with a Side that keeps outputs in memory or in a folder."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from dataflow_ops import schema
+from dataflow_ops.layers.dedup.confirm import ConfirmStep
+from dataflow_ops.layers.dedup.exact import ExactStep
+from dataflow_ops.layers.dedup.gather import GatherStep
+from dataflow_ops.layers.dedup.match import MatchStep
+from dataflow_ops.layers.dedup.sign import SignStep
+from dataflow_ops.layers.dedup.unite import UniteStep
+from dataflow_ops.layers.dedup.verify import VerifyStep
+from dataflow_ops.protocols import Input, RunStep, Step
+from dataflow_ops.settings import JobSettings, parse_job
+from dataflow_ops.values import Counts, Numbers, StepResult
+
+STEPS = (SignStep, ExactStep, MatchStep, GatherStep, VerifyStep, UniteStep, ConfirmStep)
+NUMBERS = Numbers(key_prefixes=4, band_prefixes=4, blocks=4, root_prefixes=2, shard_groups=1)
+
+
+def job(**dedup: object) -> JobSettings:
+    return parse_job({"dataset": {"id": "t"}, "dedup": dedup})
+
+
+class Store:
+    """Outputs by (step, kind), partition and slice; on disk when a folder is given."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder
+        self.parts: dict[tuple[str, str], dict[str, dict[str, list[object]]]] = defaultdict(dict)
+        self.schemas: dict[tuple[str, str], pa.Schema] = {}
+        self.files = 0
+        self.seconds = 0.0
+
+    def save(self, step: str, kind: str, partition: str, table: pa.Table, sliced: bool) -> None:
+        began = time.process_time()
+        into = self.parts[step, kind].setdefault(partition, {})
+        want = self.schemas[step, kind]
+        if sliced:
+            names = table.column("slice").combine_chunks().dictionary_encode()
+            index = names.indices.to_numpy()
+            body = table.drop_columns("slice")
+            for i, name in enumerate(names.dictionary.to_pylist()):
+                self._put(into, name, body.filter(pa.array(index == i)), want)
+        else:
+            self._put(into, "", table, want)
+        self.seconds += time.process_time() - began
+
+    def _put(self, into: dict[str, list[object]], name: str, table: pa.Table, want: pa.Schema) -> None:
+        assert table.schema == want, f"{table.schema} is not {want}"
+        handle: object = table
+        if self.folder is not None:
+            self.files += 1
+            handle = self.folder / f"{self.files}.arrow"
+            with pa.OSFile(str(handle), "wb") as f, pa.ipc.new_file(f, want) as writer:
+                writer.write_table(table)
+        into.setdefault(name, []).append(handle)
+
+    def load(self, step: str, kind: str, partition: str, name: str | None) -> pa.Table:
+        began = time.process_time()
+        slices = self.parts[step, kind].get(partition, {})
+        handles = [h for key in sorted(slices) if name is None or key == name for h in slices[key]]
+        tables = [h if isinstance(h, pa.Table) else pa.ipc.open_file(pa.OSFile(str(h))).read_all() for h in handles]
+        table = pa.concat_tables(tables) if tables else self.schemas[step, kind].empty_table()
+        self.seconds += time.process_time() - began
+        return table
+
+
+@dataclass
+class FlowSide:
+    store: Store
+    step: Step
+    partition: str
+    numbers: Numbers
+    memory_budget: int = 1 << 30
+    lookups: int = 0
+
+    @property
+    def scratch(self) -> Path:
+        raise AssertionError("not used by dedup")
+
+    def _input(self, step: str, kind: str) -> Input:
+        return next(i for i in self.step.inputs if (i.step, i.kind) == (step, kind))
+
+    def tables(self, step: str, kind: str) -> Iterator[tuple[str, pa.Table]]:
+        take = self._input(step, kind)
+        partitions = [self.partition] if take.take == "same" else sorted(self.store.parts[step, kind])
+        assert take.take in ("same", "slice", "all")
+        for partition in partitions:
+            table = self.store.load(step, kind, partition, self.partition if take.take == "slice" else None)
+            if table.num_rows:
+                yield partition, table.select(take.columns) if take.columns else table
+
+    def table(self, step: str, kind: str) -> pa.Table:
+        tables = [t for _, t in self.tables(step, kind)]
+        return pa.concat_tables(tables) if tables else self.store.schemas[step, kind].empty_table()
+
+    def lookup(self, step: str, kind: str, partition: str, slice_name: str = "") -> pa.Table:
+        assert self._input(step, kind).take == "pointer"
+        self.lookups += 1
+        return self.store.load(step, kind, partition, slice_name)
+
+
+@dataclass
+class Outcome:
+    """What a flow gave: verdict rows by document id, and everything by step."""
+
+    verdicts: dict[bytes, dict[str, object]]
+    store: Store
+    counts: dict[str, Counts]
+    metrics: dict[str, float]
+    hits: dict[str, int]
+    seconds: dict[str, float]
+    documents: int
+
+    def survivor(self, doc_id: bytes) -> bytes:
+        row = self.verdicts.get(doc_id)
+        return doc_id if row is None else row["survivor_id"]
+
+    def removed(self) -> dict[bytes, dict[str, object]]:
+        return {d: v for d, v in self.verdicts.items() if v["verdict"] != "survivor"}
+
+
+@dataclass
+class Flow:
+    settings: JobSettings
+    numbers: Numbers = NUMBERS
+    batch: int = 1000
+    folder: Path | None = None
+    tamper: Callable[[Store, str], None] | None = None
+    build: dict[str, Step] = field(default_factory=dict)
+
+    def run(self, chunks: Sequence[pa.Table]) -> Outcome:
+        """Chunks hold doc_id, text, source_id and kept; chunk number i gets id 1000 - i."""
+        store = Store(self.folder)
+        store.schemas["parse", "text"] = pa.schema([(n, schema.DOCUMENTS.field(n).type) for n in ("doc_id", "text", "source_id")])
+        names = [1000 - i for i in range(len(chunks))]
+        for c, table in zip(names, chunks, strict=True):
+            store.save("parse", "text", schema.chunk_name(c), table.drop_columns("kept"), False)
+        kept = {schema.chunk_name(c): t.column("kept") for c, t in zip(names, chunks, strict=True)}
+        counts: dict[str, Counts] = {}
+        metrics: dict[str, float] = defaultdict(float)
+        hits: dict[str, int] = defaultdict(int)
+        seconds: dict[str, float] = {}
+        for cls in STEPS:
+            step = self.build.get(cls.name) or cls(self.settings)
+            for spec in step.outputs:
+                store.schemas[step.name, spec.kind] = spec.schema
+            spent = 0.0
+            for partition in self._partitions(step, sorted(kept)):
+                side = FlowSide(store, step, partition, self.numbers)
+                for result in self._results(step, side, store, kept):
+                    counts[step.name] = counts.get(step.name, Counts()) + result[0].counts
+                    spent += result[1]
+                    for name, value in result[0].metrics.items():
+                        metrics[name] += value
+                    for name, n in result[0].rule_hits.items():
+                        hits[name] += n
+                    for spec in step.outputs:
+                        if spec.kind in result[0].outputs:
+                            table = result[0].outputs[spec.kind]
+                            store.save(step.name, spec.kind, partition, table, bool(spec.slice_by))
+            counts[step.name].check(step.name)
+            seconds[step.name] = spent
+            if self.tamper is not None:
+                self.tamper(store, step.name)
+        ids = {n: t.column("doc_id").to_pylist() for n, t in zip((schema.chunk_name(c) for c in names), chunks, strict=True)}
+        verdicts = {}
+        for name in sorted(ids):
+            for partition in sorted(store.parts["confirm", "verdicts"]):
+                for row in store.load("confirm", "verdicts", partition, name).to_pylist():
+                    doc = ids[name][row["row"]]
+                    assert doc not in verdicts, "two verdicts on one document"
+                    verdicts[doc] = row | {"at": (int(name, 16), row["row"])}
+        return Outcome(verdicts, store, counts, dict(metrics), dict(hits), seconds, sum(t.num_rows for t in chunks))
+
+    def _partitions(self, step: Step, chunks: list[str]) -> list[str]:
+        n = self.numbers
+        ranges = {"key_prefix": n.key_prefixes, "band_prefix": n.band_prefixes, "block": n.blocks, "root_prefix": n.root_prefixes}
+        if step.partitioned_by == "chunk":
+            return chunks
+        if step.partitioned_by == "all":
+            return ["all"]
+        return [str(i) for i in range(ranges[step.partitioned_by])]
+
+    def _results(self, step: Step, side: FlowSide, store: Store, kept: dict[str, pa.ChunkedArray]) -> Iterator[tuple[StepResult, float]]:
+        """Results with the processor seconds they took, reading and writing left out."""
+        if isinstance(step, RunStep):
+            results = step.run(side, 0)
+            while True:
+                began, outside = time.process_time(), store.seconds
+                result = next(results, None)
+                spent = time.process_time() - began - (store.seconds - outside)
+                if result is None:
+                    return
+                yield result, spent
+        text = store.load("parse", "text", side.partition, None)
+        state = step.open(side)
+        wanted = next(i for i in step.inputs if i.kind == "text").columns
+        table = text.select(wanted).append_column("kept", kept[side.partition])
+        for first in range(0, table.num_rows, self.batch):
+            began = time.process_time()
+            result = step.process(table.slice(first, self.batch), first, state)
+            yield result, time.process_time() - began
+
+
+def documents(texts: Sequence[str], ids: Sequence[bytes] | None = None, sources: Sequence[str] | None = None) -> pa.Table:
+    n = len(texts)
+    ids = ids if ids is not None else [schema.doc_id("s", "f", i) for i in range(n)]
+    return pa.table(
+        {
+            "doc_id": pa.array(list(ids), schema.DOC_ID),
+            "text": pa.array(list(texts), pa.large_string()),
+            "source_id": pa.array(list(sources) if sources is not None else ["s"] * n, pa.string()),
+            "kept": pa.array(np.ones(n, bool)),
+        }
+    )
+
+
+def cut(table: pa.Table, sizes: Sequence[int]) -> list[pa.Table]:
+    """Cut documents into chunks of these sizes; the rest is the last chunk."""
+    out, at = [], 0
+    for size in [*sizes, table.num_rows]:
+        if at < table.num_rows:
+            out.append(table.slice(at, size).combine_chunks())
+        at += size
+    return out
