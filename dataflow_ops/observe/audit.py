@@ -123,6 +123,8 @@ def sample(
     """
     if n < 1:
         raise ConfigError(f"n = {n}: draw at least one document")
+    # The names that dedup counts its hits under mean the same.
+    rule = {"exact_duplicate": "exact", "near_duplicate": "near"}.get(rule or "", rule)
     chunks = Chunks(reader)
     reservoirs = _Reservoirs(n)
     for chunk in chunks.names():

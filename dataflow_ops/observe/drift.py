@@ -79,6 +79,22 @@ def compare(
     return sorted(out, key=lambda d: (-abs(d.move), d.what, d.name, d.measure))
 
 
+def from_manifest(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """What :func:`compare` needs, out of a version's manifest (``totals.by_domain``, ``by_language``).
+
+    A manifest has no lengths, and counts rows where a report counts documents: compare like with like.
+    """
+    totals = manifest.get("totals") or {}
+    shares = {
+        label: [
+            {"name": name, "documents": cell["rows"], "tokens": cell["tokens"]}
+            for name, cell in sorted((totals.get(f"by_{label}") or {}).items())
+        ]
+        for label in ("domain", "language")
+    }
+    return {"shares": shares, "lengths": {}}
+
+
 def _shares(side: Mapping[str, Any], label: str, measure: str) -> dict[str, float]:
     rows = (side.get("shares") or {}).get(label) or []
     total = sum(row[measure] for row in rows)

@@ -215,6 +215,10 @@ def _from_fate(
             gate=notes.gate,
             side=notes.side,
         )
+    if one.fate == "not_sampled":
+        one = replace(one, detail=_plan_of(chunks, str(one.labels.get("domain", ""))))
+    if one.step == "parse":
+        one = replace(one, detail=_parse_detail(chunks, place))
     if row["survivor_id"] and row["fate"] == "duplicate":
         one = _with_survivor(chunks, one, row["survivor_id"].hex(), rules, seen)
     return one
@@ -257,6 +261,24 @@ def _with_survivor(
     if place is None:
         return replace(one, detail="the survivor belongs to the version that this run builds on")
     return replace(one, survivor=_trace(chunks, place, rules, seen | {one.doc_id, survivor_id}))
+
+
+def _plan_of(chunks: Chunks, domain: str) -> str:
+    for partition in chunks.index("plan", "domains"):
+        table = chunks.table("plan", "domains", partition)
+        for row in table.to_pylist() if table is not None else []:
+            if row["domain"] == domain:
+                drawn, supply = row.get("drawn_tokens") or 0, row.get("supply_tokens") or 0
+                return f"the mixing plan drew {drawn:,} of the {supply:,} tokens of domain {domain}"
+    return ""
+
+
+def _parse_detail(chunks: Chunks, place: _Place) -> str:
+    table = chunks.table("parse", "rejects", place.chunk, ("doc_id", "detail"))
+    if table is None:
+        return ""
+    rows = rows_with_prefix(table["doc_id"], place.doc_id)
+    return str(table["detail"][int(rows[0])].as_py() or "") if len(rows) else ""
 
 
 def _row_in_text(chunks: Chunks, place: _Place) -> int:

@@ -25,6 +25,7 @@ def build_report_data(
     settings: JobSettings,
     previous: Mapping[str, Any] | None = None,
     made_at: str = "",
+    version_id: str = "",
 ) -> dict[str, Any]:
     """Gather everything that a report shows.
 
@@ -37,6 +38,7 @@ def build_report_data(
         settings: the resolved job.
         previous: this function's result for the last full version, for drift.
         made_at: date and time to print, as text.
+        version_id: the version as the commands take it; else the job's ``output.version``.
 
     Returns:
         A mapping of plain lists, mappings, numbers and strings. NaN and infinities become ``None``.
@@ -50,7 +52,7 @@ def build_report_data(
     data: dict[str, Any] = {
         "format": 1,
         "dataset": settings.dataset.id,
-        "version": str(manifest.get("version") or settings.output.version),
+        "version": str(version_id or manifest.get("version") or settings.output.version),
         "mode": str(manifest.get("mode") or "full"),
         "data_date": str(manifest.get("data_date") or ""),
         "run": metrics.run_id,

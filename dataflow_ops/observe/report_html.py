@@ -242,7 +242,7 @@ def _next(data: Data) -> Html:
     lines = [
         ("n_audit", f"dataflow audit {run} --rule {rule} --n 50"),
         ("n_lineage", "dataflow lineage DOC_ID"),
-        ("n_whatif", "dataflow whatif JOB --set clean.quality_rules.min_zlib_ratio=0.15"),
+        ("n_whatif", f"dataflow whatif JOB --set {_other_bound(data)}"),
     ]
     if data["summary"]["dead"]:
         lines.append(("n_dead", f"dataflow dead-letters list {run}\ndataflow dead-letters retry {run}"))
@@ -254,3 +254,12 @@ def _next(data: Data) -> Html:
     return s.section(
         "s_next", "".join(f"<h3>{say(key)}</h3><pre>{esc(text, 400)}</pre>" for key, text in lines)
     )
+
+
+def _other_bound(data: Data) -> str:
+    """A looser bound of the rule that removed most, as an example."""
+    for r in data["rules"]:
+        for side, factor in (("low", 0.75), ("high", 1.25)):
+            if r["step"] == "filter" and r[side]:
+                return shlex.quote(f"clean.quality_rules.rules.{r['rule']}.{side}={r[side] * factor:.4g}")
+    return "clean.quality_rules.min_zlib_ratio=0.15"

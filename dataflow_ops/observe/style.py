@@ -67,7 +67,7 @@ tbody th{font-size:13.5px;color:var(--ink);overflow-wrap:anywhere;white-space:no
 .key i{display:inline-block;width:11px;height:11px;border-radius:3px;margin-right:6px;vertical-align:-1px}
 .tag{display:inline-block;background:var(--soft);border-radius:6px;padding:0 7px;font-size:12px}
 .tag.bad{background:var(--warn);border:1px solid var(--warnline)}
-figure{margin:0}
+figure{margin:0}.two+div{margin-top:20px}
 svg{display:block;width:100%;height:auto}
 svg text{fill:var(--muted);font-size:11px;font-family:inherit}
 svg .axis{font-size:11.5px}svg .strong{fill:var(--ink);font-weight:600;font-size:12px}

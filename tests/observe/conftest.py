@@ -105,6 +105,9 @@ def finished_run() -> MemoryReader:
          "survivor_id": ident(1, 4), "similarity": 1.0, "copies": 1},
     ]  # fmt: skip
     reader.put("confirm", "verdicts", "1", rows(schema.DUPLICATES, pairs, sliced=True))
+    plan = {"domain": ["web"], "target_tokens": [2800], "supply_tokens": [3400], "drawn_tokens": [2800],
+            "shortage_tokens": [0]}  # fmt: skip
+    reader.put("plan", "domains", "all", pa.table(plan))
     return reader
 
 
@@ -159,7 +162,11 @@ def _label_and_fates(reader: MemoryReader, number: int, name: str) -> None:
         for row in survivors
     ]  # fmt: skip
     reader.put("label", "labels", name, rows(schema.LABELS, labels))
-    fates = []
+    fates = [
+        {"doc_id": ident(number, 100), "source_id": f"src{number}", "path": "void.html", "position": 100,
+         "url": f"https://host{number}.example/void", "fate": "rejected", "step": "parse",
+         "rule": "empty_text", "value": 0.0, "bound": 1.0}
+    ]  # fmt: skip
     for row in range(10):
         fate: dict[str, Any] = {
             "fate": "exported",

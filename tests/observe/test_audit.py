@@ -33,6 +33,10 @@ def test_rule_limits_the_sample(finished):
     assert sample(finished, rule="nothing_like_it") == []
 
 
+def test_names_of_dedups_rule_hits_are_understood(finished):
+    assert sample(finished, rule="near_duplicate") == sample(finished, rule="near") != []
+
+
 def test_n_below_one_is_refused(finished):
     with pytest.raises(ConfigError, match="n = 0"):
         sample(finished, n=0)

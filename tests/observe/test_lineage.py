@@ -59,6 +59,13 @@ def test_other_fates(finished, row, fate, step):
     assert (one.fate, one.step) == (fate, step)
 
 
+def test_undrawn_and_unparsed_say_why(finished):
+    assert "drew 2,800 of the 3,400 tokens of domain web" in as_text(find(finished, ident(1, 6)))
+    assert find(finished, ident(1, 100)).detail == "only scripts"
+    del finished.by_kind["scatter", "fates"]
+    assert find(finished, ident(1, 100)).detail == "only scripts"
+
+
 def test_dead_letter(finished):
     one = find(finished, ident(1, 200))
     assert (one.fate, one.error, one.path) == ("dead", "ParserFailed", "bad.pdf")
@@ -93,7 +100,7 @@ def test_prefix_and_url(finished):
 
 def test_a_url_that_occurs_twice_names_both(finished):
     table = finished.tables["scatter/fates/0000000000000001"]
-    urls = ["https://twice.example/"] * 2 + table["url"].to_pylist()[2:]
+    urls = [""] + ["https://twice.example/"] * 2 + table["url"].to_pylist()[3:]
     finished.tables["scatter/fates/0000000000000001"] = table.set_column(
         table.column_names.index("url"), "url", [urls]
     )

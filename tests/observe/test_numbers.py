@@ -80,6 +80,19 @@ def test_nothing_drifts_from_itself(domains):
     assert drift.compare(one, one) == []
 
 
+def test_drift_between_manifests():
+    def made(web, code):
+        cells = {"web": {"rows": web, "tokens": 2 * web}, "code": {"rows": code, "tokens": 2 * code}}
+        return drift.from_manifest({"totals": {"by_domain": cells, "by_language": {}}})
+
+    found = drift.compare(made(90, 10), made(70, 30), {"domain": 0.1})
+    assert {(d.name, d.measure, round(d.move, 6), d.beyond) for d in found} == {
+        ("web", "documents", -0.2, True), ("web", "tokens", -0.2, True),
+        ("code", "documents", 0.2, True), ("code", "tokens", 0.2, True),
+    }  # fmt: skip
+    assert drift.compare(drift.from_manifest({}), made(1, 1)) == []
+
+
 def test_drift_of_lengths_is_total_variation():
     old = {"lengths": {"chars": {"edges": [1, 2, 4], "counts": [1, 1]}}}
     new = {"lengths": {"chars": {"edges": [2, 4, 8], "counts": [1, 1]}}}
