@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import DatabaseError, DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from dataflow_ops.errors import CommitUnknown, ConfigError, StateError, StorageFull
 
@@ -121,7 +122,6 @@ class Database:
             try:
                 transaction.commit()
             except DBAPIError as e:
-                _roll_back(transaction)
                 raise CommitUnknown(f"the database did not say whether it committed: {e.orig}") from e
 
     @contextmanager
@@ -138,8 +138,13 @@ class Database:
         try:
             with self.engine.connect() as connection:
                 yield connection
-        except (OperationalError, InterfaceError) as e:
-            raise translate(e) from e
+        except DBAPIError as e:
+            # Broken constraints and wrong statements are faults in our code and stay what they are.
+            if isinstance(e, OperationalError | InterfaceError) or type(e) is DatabaseError:
+                raise translate(e) from e
+            raise
+        except PoolTimeout as e:
+            raise DatabaseUnavailable(f"no connection to the state database came free: {e}") from e
 
     def lock(self, connection: sa.Connection, number: int) -> None:
         """Let nobody else hold lock ``number`` until this transaction ends. SQLite has one writer anyway."""

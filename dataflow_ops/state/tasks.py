@@ -53,7 +53,7 @@ class Tasks:
         Raises:
             StateError: there is no such task.
         """
-        expired = sa.and_(task.c.lease_until.is_not(None), task.c.lease_until < self.db.now)
+        expired = sa.and_(task.c.lease_until.is_not(None), task.c.lease_until <= self.db.now)
         query = sa.select(
             task.c.state,
             task.c.epoch,

@@ -18,8 +18,8 @@ from dataflow_ops.errors import MissingPrimaryKey
 Mode = Literal["insert_or_update", "update"]
 Row = Mapping[str, Any]
 
-# SQLite allows 32,766 parameters in a statement; keys of four columns fit.
-_KEYS_PER_QUERY = 8_000
+# SQLite allows 32,766 parameters in a statement; PostgreSQL's parser runs out of stack at some thousand rows.
+_KEYS_PER_QUERY = 1_000
 
 
 @dataclass(frozen=True, slots=True)
