@@ -117,7 +117,7 @@ class HfTokenizer:
         return {"name": "huggingface", "sha256": self._sha256, "estimated": False}
 
 
-def build_tokenizer(path: str) -> Tokenizer:
+def load_tokenizer(path: str) -> Tokenizer:
     """The tokenizer that ``mixing.tokenizer`` asks for; the estimate where the path is empty."""
     return HfTokenizer(path) if path else EstimateTokenizer()
 

@@ -14,7 +14,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 
 from dataflow_ops.clients import tokenizer as module
 from dataflow_ops.clients.estimate import FEATURES, features
-from dataflow_ops.clients.tokenizer import EstimateTokenizer, HfTokenizer, build_tokenizer
+from dataflow_ops.clients.tokenizer import EstimateTokenizer, HfTokenizer, load_tokenizer
 from dataflow_ops.errors import ConfigError
 
 CASES = Path(__file__).parents[1] / "cases" / "data"
@@ -119,9 +119,9 @@ def test_what_is_no_tokenizer_is_a_config_error(content: bytes | None, tmp_path:
 
 
 def test_no_path_gives_the_marked_estimate(saved: Path) -> None:
-    assert build_tokenizer("").estimated
-    assert build_tokenizer("").identity()["estimated"] is True
-    assert not build_tokenizer(str(saved)).estimated
+    assert load_tokenizer("").estimated
+    assert load_tokenizer("").identity()["estimated"] is True
+    assert not load_tokenizer(str(saved)).estimated
 
 
 class TestEstimate:

@@ -41,7 +41,7 @@ class ScatterStep:
 
     Args:
         settings: the job.
-        rules: name and version of the rule set; goes into every exported row.
+        rules_tag: name and version of the rule set; goes into every exported row.
         draw_key: ``(ids, seed) -> uint64``, the very hash that the plan was made with.
 
     """
@@ -63,10 +63,10 @@ class ScatterStep:
     outputs = (OutputSpec("rows", ROUTED, "shard_group"), OutputSpec("fates", schema.FATES))
     version = 1
 
-    def __init__(self, settings: JobSettings, rules: str, draw_key: DrawKey) -> None:
+    def __init__(self, settings: JobSettings, rules_tag: str, draw_key: DrawKey) -> None:
         self._seed = settings.mixing.seed
         self._min_score = settings.clean.language.min_score
-        self._rules = rules
+        self._rules = rules_tag
         self._draw_key = draw_key
         self._suffix = settings.output.format
 
