@@ -12,7 +12,7 @@ import re
 from typing import Final
 
 from dataflow_ops.errors import UndecodableText
-from dataflow_ops.layers.parse.detect import detect, reads
+from dataflow_ops.layers.parse.detect import BETTER, CLEAR, MIN_DECLARED, detect, quality
 
 _BOMS: Final = (
     (b"\xef\xbb\xbf", "utf-8"),
@@ -63,13 +63,17 @@ _MULTI_BYTE: Final = frozenset(
     {"gb18030", "big5hkscs", "cp932", "euc_jp", "cp949", "hz", "iso2022_jp", "utf-16-le", "utf-16-be"}
 )
 
-_NOT_TEXT: Final = frozenset(
-    {"base64", "bz2", "hex", "zlib", "quopri", "uu", "rot13", "idna", "punycode", "utf-7"}
+_KNOWN: Final = frozenset(
+    "utf-8 utf-16-le utf-16-be utf-32 utf-32-le utf-32-be gb18030 big5hkscs cp932 euc_jp iso2022_jp cp949 hz cp866 "
+    "koi8-r koi8-u mac-roman mac-cyrillic cp874 cp1250 cp1251 cp1252 cp1253 cp1254 cp1255 cp1256 cp1257 cp1258 "
+    "iso8859-2 iso8859-3 iso8859-4 iso8859-5 iso8859-6 iso8859-7 iso8859-8 iso8859-10 iso8859-13 iso8859-14 "
+    "iso8859-15 iso8859-16".split()
 )
+"""Codecs that a document may declare: those of the web; Python's others (rot13, idna, …) are no charsets."""
 
 _HIGH_RUN: Final = re.compile(rb"[\xc2-\xf4][\x80-\xbf]{1,3}")
 
-MAX_BAD_SHARE: Final = 0.01
+MAX_BAD_SHARE: Final = 0.02
 """U+FFFD per character outside ASCII up to which a document is still read in its declared encoding (or
 UTF-8): one cut character must not turn a page into another language."""
 
@@ -84,10 +88,8 @@ def python_codec(label: str) -> str:
         info = codecs.lookup(name)
     except (LookupError, ValueError):
         return ""
-    known: str = info.name
-    return (
-        "" if known in _NOT_TEXT or known.replace("-codec", "") in _NOT_TEXT else _ALIASES.get(known, known)
-    )
+    codec = _ALIASES.get(info.name, info.name)
+    return codec if codec in _KNOWN else ""
 
 
 def decode(data: bytes, declared: tuple[str, ...] = ()) -> tuple[str, str]:
@@ -120,28 +122,31 @@ def decode(data: bytes, declared: tuple[str, ...] = ()) -> tuple[str, str]:
     proven = _strict(data, "utf-8")
     if proven is not None and b"\x00" not in data and _proves_utf8(data, known):
         return proven, "utf-8"
-    doubtful: tuple[str, str] | None = None
+    doubtful: tuple[str, str, float] | None = None
     for codec in known:
         text = _lenient(data, codec)
         if text is None:
             continue
-        if reads(text):
+        score = quality(text)
+        if score >= CLEAR:
             return text, codec
-        doubtful = doubtful or (text, codec)
-    if b"\x00" in data[:4096] and _wide(data):
-        text = _lenient(data, _wide(data))
-        if text is not None:
-            return text, _wide(data)
+        doubtful = doubtful or (text, codec, score)
+    wide = _wide(data)
+    text = _lenient(data, wide) if wide else None
+    if text is not None:
+        return text, wide
     if proven is not None:
         return proven, "utf-8"
     text = _lenient(data, "utf-8")
     if text is not None:
         return text, "utf-8"
-    found = detect(data)
+    found, score = detect(data)
+    if doubtful and (not found or score < max(CLEAR, doubtful[2] + BETTER)):
+        if doubtful[2] >= MIN_DECLARED:
+            return doubtful[:2]
+        found = ""
     text = _lenient(data, found) if found else None
-    if found is None or text is None:
-        if doubtful:
-            return doubtful
+    if text is None:
         raise UndecodableText(f"no encoding reads as text (declared: {', '.join(declared) or 'none'})")
     return text, found
 
@@ -189,5 +194,5 @@ def _lenient(data: bytes, codec: str) -> str | None:
     text = data.decode(codec, "replace")
     bad = text.count("\ufffd")
     outside = len(text) - len(text.encode("ascii", "ignore"))
-    # One cut character at the end of a short text is all that a truncated transfer leaves.
-    return text if bad <= max(1 if outside >= 8 else 0, int(outside * MAX_BAD_SHARE)) else None
+    # One more: a truncated transfer cuts a character of a short text too.
+    return text if bad <= int(outside * MAX_BAD_SHARE) + (outside >= 8) else None

@@ -63,10 +63,7 @@ def finish(parsed: ParsedDocument, origin: Origin, rules: TextRules, limits: Lim
     if not done.text or done.text.isspace():
         return Reject("empty_text", 0.0, 1.0, f"{origin.parser} found no text")
     marks = {*parsed.repairs, *done.repairs}
-    title, url, record_id = (
-        _cleaned(value, marks)
-        for value in (parsed.title, origin.url or parsed.url, origin.record_id or parsed.record_id)
-    )
+    title, url, record_id = (_cleaned(value, marks) for value in (parsed.title, origin.url, origin.record_id))
     metadata = ""
     if parsed.metadata:
         metadata, found = to_json(parsed.metadata)
@@ -93,7 +90,6 @@ def finish(parsed: ParsedDocument, origin: Origin, rules: TextRules, limits: Lim
     single = len(parts) == 1 and "truncated" not in marks
     rows = []
     for part, (text, part_turns) in enumerate(parts):
-        measured = done if single else normalise(text, rules)
         rows.append(
             (
                 schema.doc_id(origin.source_id, origin.path, origin.position, part),
@@ -114,7 +110,7 @@ def finish(parsed: ParsedDocument, origin: Origin, rules: TextRules, limits: Lim
                 # The share of control characters is the record's; every part carries it.
                 done.raw_chars if single else _share(done.raw_chars, len(text), len(done.text)),
                 done.control_chars if single else _share(done.control_chars, len(text), len(done.text)),
-                measured.replacement_chars,
+                done.replacement_chars if single else text.count("\ufffd"),
                 metadata,
                 "" if part_turns is None else to_json(list(part_turns), sort_keys=False)[0],
             )

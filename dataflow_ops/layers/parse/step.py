@@ -222,15 +222,13 @@ class ParseStep:
             return None, hints, _origin(file, item.position, item.media_type, url, "", "", "")
         url = item.url or file.url
         if not isinstance(item.payload, bytes):
-            dialogue = records_parser.is_dialogue(item.payload, file.options)
+            fields, options = item.payload, file.options
+            dialogue = records_parser.is_dialogue(fields, options)
             name = records_parser.DIALOGUE_NAME if dialogue else records_parser.NAME
-            label = f"{name}@{records_parser.VERSION}"
-            kind = "dialogue" if dialogue else ""
-            return (
-                None,
-                hints,
-                _origin(file, item.position, item.media_type, url, item.record_id, label, kind),
-            )
+            url = url or records_parser.as_text(fields.get(options.url_field))
+            record_id = item.record_id or records_parser.as_text(fields.get(options.id_field))
+            label, kind = f"{name}@{records_parser.VERSION}", "dialogue" if dialogue else ""
+            return None, hints, _origin(file, item.position, item.media_type, url, record_id, label, kind)
         media_type = item.media_type
         if media_type in ("", "application/octet-stream"):
             media_type = media.sniff(item.payload[:512]).media_type

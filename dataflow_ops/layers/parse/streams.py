@@ -38,6 +38,7 @@ class HashedReader:
         self._path = path
         self._expected = sha256
         self._hash = hashlib.sha256()
+        self._verified = False
 
     def read(self, n: int) -> bytes:
         """Read at most ``n`` bytes; ``b""`` at the end."""
@@ -51,6 +52,8 @@ class HashedReader:
         Raises:
             SourceChanged: the bytes are not those that were fetched.
         """
+        if self._verified:
+            return
         while self.read(BLOCK):
             pass
         found = self._hash.hexdigest()
@@ -59,6 +62,7 @@ class HashedReader:
                 f"{self._path}: SHA-256 is {found[:16]}…, but {self._expected[:16]}… was listed;"
                 " the file changed after it was fetched"
             )
+        self._verified = True
 
     def seekable(self) -> BinaryIO:
         """The file at its start, for formats that are read at random; verified first.

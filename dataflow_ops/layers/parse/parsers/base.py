@@ -34,8 +34,6 @@ class ParsedDocument:
         encoding: codec that the text was read with, ``""`` where the format has none of its own.
         code_language: ``python``, …; ``""`` where it is not code.
         messages: turns of a dialogue, each with ``role`` and ``content`` first; None else.
-        url: found in the record, or ``""``.
-        record_id: the user's id found in the record, or ``""``.
     """
 
     text: str
@@ -45,8 +43,6 @@ class ParsedDocument:
     encoding: str = ""
     code_language: str = ""
     messages: Sequence[Mapping[str, Any]] | None = None
-    url: str = ""
-    record_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Final
 
 from dataflow_ops.layers.parse.encoding import decode
@@ -18,7 +20,8 @@ _META_WITHIN: Final = 4096
 _SILENT: Final = re.compile(
     r"<!--.*?-->|<(script|style|textarea)\b[^>]*>.*?</\1\s*>", re.IGNORECASE | re.DOTALL
 )
-_TAG: Final = re.compile(r"<(/?)([a-zA-Z][\w:-]*)\b[^<>]*>")
+_SELF_CLOSED: Final = re.compile(r"<[a-zA-Z][^<>]*/>")
+_TAG: Final = re.compile(r"<(/?[a-zA-Z][\w:-]*)")
 
 _NO_END: Final = frozenset(
     "area base br col embed hr img input link meta param source track wbr basefont frame keygen "
@@ -66,17 +69,22 @@ def read_markup(data: bytes, hints: Hints) -> Markup:
 def _scan(text: str) -> tuple[bool, int]:
     visible = _SILENT.sub("", text)
     cut = visible.rfind("<") > visible.rfind(">")
+    if "/>" in visible:
+        visible = _SELF_CLOSED.sub("", visible)
+    tags = _TAG.findall(visible)
+    numbers = Counter(tags)
+    step = {tag: _step(tag) for tag in numbers}
     open_of: dict[str, int] = {}
-    depth = deepest = 0
-    for match in _TAG.finditer(visible):
-        name = match.group(2).lower()
-        if name in _NO_END:
-            continue
-        if match.group(1):
-            open_of[name] = open_of.get(name, 0) - 1
-            depth -= 1
-        elif not match.group().endswith("/>"):
-            open_of[name] = open_of.get(name, 0) + 1
-            depth += 1
-            deepest = max(deepest, depth)
+    for tag, n in numbers.items():
+        name = tag.lstrip("/").lower()
+        open_of[name] = open_of.get(name, 0) + n * step[tag]
+    deepest = max(accumulate(map(step.__getitem__, tags)), default=0)
     return cut or any(n > 0 for n in open_of.values()), deepest
+
+
+def _step(tag: str) -> int:
+    """What a tag does to the depth; 0 for elements that need no end tag."""
+    closing = tag.startswith("/")
+    if tag.lstrip("/").lower() in _NO_END:
+        return 0
+    return -1 if closing else 1

@@ -25,13 +25,11 @@ def is_dialogue(record: Mapping[str, Any], options: SourceOptions) -> bool:
 
 
 def parse_record(record: Mapping[str, Any], options: SourceOptions) -> ParsedDocument:
-    """Text, id, url and metadata of one record.
+    """Text or turns of one record, and its other keys as metadata (without id and url).
 
     Raises:
         MalformedRecord: the text field is missing, null or no string; or a turn is malformed.
     """
-    record_id = _as_text(record.get(options.id_field))
-    url = _as_text(record.get(options.url_field))
     used = {options.text_field, options.id_field, options.url_field}
     if is_dialogue(record, options):
         turns = canonical_turns(record)
@@ -39,7 +37,7 @@ def parse_record(record: Mapping[str, Any], options: SourceOptions) -> ParsedDoc
         used |= {key, "system"} if key == "conversations" else {key}
         metadata = {k: v for k, v in record.items() if k not in used}
         text = render(turns) if has_content(turns) else ""
-        return ParsedDocument(text, metadata=metadata, messages=turns, url=url, record_id=record_id)
+        return ParsedDocument(text, metadata=metadata, messages=turns)
     if options.text_field not in record:
         keys = ", ".join(sorted(map(str, record))[:12]) or "none"
         raise MalformedRecord(f"no key {options.text_field!r}; the record has: {keys}")
@@ -50,12 +48,11 @@ def parse_record(record: Mapping[str, Any], options: SourceOptions) -> ParsedDoc
         raise MalformedRecord(f"{options.text_field!r} must be a string, not {type_name(text)}")
     metadata = {k: v for k, v in record.items() if k not in used}
     title = metadata.get("title")
-    return ParsedDocument(
-        text, title if isinstance(title, str) else "", metadata, url=url, record_id=record_id
-    )
+    return ParsedDocument(text, title if isinstance(title, str) else "", metadata)
 
 
-def _as_text(value: object) -> str:
+def as_text(value: object) -> str:
+    """An id or URL as text: strings as they are, other values as JSON, null as ``""``."""
     if value is None:
         return ""
     return (
