@@ -1,0 +1,112 @@
+"""Listing the sources of a job into one table: the only look at them that a run takes."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+
+from dataflow_ops.errors import ConfigError, UnreadableFile
+from dataflow_ops.layers.ingest.sources import KINDS, open_path
+from dataflow_ops.layers.ingest.sources.listed import LeftOut, SourceFile
+from dataflow_ops.media import unpacked_bytes
+from dataflow_ops.ranges import cuts, is_splittable
+from dataflow_ops.settings import JobSettings, SourceSettings
+
+LISTED = pa.schema(
+    [
+        ("source_id", pa.string()),
+        ("path", pa.string()),
+        ("size", pa.int64()),  # -1: not known before fetching
+        ("mtime_ns", pa.int64()),
+        ("etag", pa.string()),
+        ("media_type", pa.string()),
+        ("cuts", pa.list_(pa.int64())),  # starts of its parts; empty: whole
+        ("problem", pa.string()),  # why it can't be read; "" for files
+    ]
+)
+"""One row for each file, in ascending order of (source_id, path)."""
+
+LEFT_OUT = b"left_out"
+"""Key of the table's metadata: JSON of source id -> reason -> entries left out on purpose."""
+
+_BLOCK = 10_000
+"""Files held as Python objects at a time."""
+
+UNKNOWN_SIZE = 100_000
+"""Bytes counted for a page that was not fetched yet: about the median size of HTML pages on the web."""
+
+
+def list_sources(settings: JobSettings) -> pa.Table:
+    """List every file of every source.
+
+    Raises:
+        ConfigError: the job has no sources, or one of them is not there.
+    """
+    if not settings.sources:
+        raise ConfigError(
+            "the job names no sources: add them with --source PATH, or to the job file as\n"
+            "sources:\n  - {kind: files, path: ./docs}"
+        )
+    limit = chunk_bytes(settings)
+    left_out: dict[str, LeftOut] = {}
+    blocks = [LISTED.empty_table()]
+    for source in settings.sources:
+        counter = left_out[source.source_id] = Counter()
+        found = KINDS[source.kind](source, counter)
+        while rows := [_row(source, file, limit) for file in islice(found, _BLOCK)]:
+            blocks.append(pa.Table.from_pylist(rows, schema=LISTED))
+    facts = {name: dict(sorted(counter.items())) for name, counter in sorted(left_out.items())}
+    listing = pa.concat_tables(blocks).sort_by([("source_id", "ascending"), ("path", "ascending")])
+    return listing.combine_chunks().replace_schema_metadata({LEFT_OUT: json.dumps(facts)})
+
+
+def left_out_of(listing: pa.Table) -> dict[str, dict[str, int]]:
+    """Source id -> reason -> how many entries were left out on purpose."""
+    metadata = listing.schema.metadata or {}
+    found: dict[str, dict[str, int]] = json.loads(metadata.get(LEFT_OUT, b"{}"))
+    return found
+
+
+def chunk_bytes(settings: JobSettings) -> int:
+    """Most unpacked bytes of a chunk."""
+    return max(1, int(settings.ingest.chunk_mb * (1 << 20)))
+
+
+def weight(path: str, size: int) -> int:
+    """Unpacked bytes that a listed file counts for."""
+    return UNKNOWN_SIZE if size < 0 else unpacked_bytes(path, size)
+
+
+def _row(source: SourceSettings, file: SourceFile, limit: int) -> dict[str, Any]:
+    starts: list[int] = []
+    if not file.problem and file.size >= 0 and weight(file.path, file.size) > limit:
+        starts, file = _starts(source, file, limit)
+    return {
+        "source_id": source.source_id,
+        "path": file.path,
+        "size": file.size,
+        "mtime_ns": file.mtime_ns,
+        "etag": file.etag,
+        "media_type": file.media_type,
+        "cuts": starts,
+        "problem": file.problem,
+    }
+
+
+def _starts(source: SourceSettings, file: SourceFile, limit: int) -> tuple[list[int], SourceFile]:
+    """Where a large file is cut; a file that can't be opened stays whole, and fetch says why."""
+    if not is_splittable(file.path, file.media_type):
+        return [], file
+    try:
+        with open_path(source, file.path) as opened:
+            found = cuts(opened, file.path, file.media_type, file.size, limit)
+    except UnreadableFile as e:
+        return [], replace(file, problem=str(e))
+    except OSError:
+        return [], file
+    return (found if len(found) > 1 else []), file

@@ -1,0 +1,64 @@
+"""What a source's ``path`` means: one file, a folder, or a pattern below a folder."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from dataflow_ops.errors import ConfigError
+from dataflow_ops.layers.ingest.sources.names import unescape
+from dataflow_ops.settings import SourceSettings
+
+_WILD = frozenset("*?[")
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """Where a source lies.
+
+    Attributes:
+        folder: paths inside the source are relative to it.
+        single: name of the only file, ``""`` for folders and patterns.
+        pattern: pattern relative to ``folder``, ``""`` if there is none.
+    """
+
+    folder: Path
+    single: str = ""
+    pattern: str = ""
+
+
+def root_of(source: SourceSettings) -> Root:
+    """Take a source's path apart. A name that exists is taken literally, whatever characters it has.
+
+    Raises:
+        ConfigError: there is nothing of that name.
+    """
+    path = Path(source.path).expanduser()
+    if path.is_dir():
+        return Root(path)
+    if path.exists():
+        return Root(path.parent, single=path.name)
+    parts = path.parts
+    wild = next((i for i, part in enumerate(parts) if _WILD & set(part)), None)
+    if wild is not None:
+        folder = Path(*parts[:wild])
+        if folder.is_dir():
+            return Root(folder, pattern="/".join(parts[wild:]))
+        path = folder
+    raise ConfigError(
+        f"source '{source.source_id}': {os.fspath(path)} does not exist"
+        " (relative paths count from the folder the command was started in)"
+    )
+
+
+def locate(source: SourceSettings, path: str) -> Path:
+    """The file behind a listed path.
+
+    Raises:
+        ConfigError: the path would leave the source's folder, or the source is gone.
+    """
+    name = unescape(path)
+    if name.startswith("/") or ".." in name.split("/"):
+        raise ConfigError(f"source '{source.source_id}': {path!r} lies outside of it")
+    return root_of(source).folder / name
