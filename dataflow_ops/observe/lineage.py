@@ -111,7 +111,7 @@ def find_all(
 
     """
     chunks = Chunks(reader)
-    by_id = is_id(key)
+    by_id = is_id(key) or not any(c in key for c in ":/.")
     wanted = full_id(key) if by_id else key.strip()
     places: dict[tuple[str, str, int], _Place] = {}
     for place in _places(chunks, wanted, by_id):

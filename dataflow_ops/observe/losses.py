@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -76,40 +77,45 @@ class Losses:
     rules: list[RuleTally] = field(default_factory=list)
     sources: list[SourceLoss] = field(default_factory=list)
 
-    def hits(self, step: str, rule: str) -> int:
-        """Documents that a rule removed in a step."""
-        return sum(t.hits for t in self.rules if (t.step, t.rule) == (step, rule))
-
 
 _STREAMED = ("parse", "filter", "confirm", "label")
 
 
-def losses(chunks: Chunks) -> Losses:
-    """Count what was removed, by rule and by source × step. Reads narrow columns, one chunk at a time."""
-    rules: dict[tuple[str, str], RuleTally] = {}
-    reached: dict[str, int] = {}
-    lost: dict[tuple[str, str], dict[str, int]] = {}
-    for chunk in chunks.names():
-        text = chunks.table("parse", "text", chunk, ("source_id",))
-        if text is not None:
-            for source, n in _counts(text["source_id"]):
-                reached[source] = reached.get(source, 0) + n
-        for row in _aggregated(removed(chunks, chunk)):
-            tally = rules.setdefault((row["step"], row["rule"]), RuleTally(row["step"], row["rule"]))
-            tally.add(row)
-            _add(lost, row["source_id"], row["step"], row["rule"], row["hits"])
-        for row in _later(chunks, chunk):
+class LossCounter:
+    """Counts what was removed, by rule and by source × step. Reads narrow columns, one chunk at a time.
+
+    Args:
+        chunks: index of the run's outputs.
+
+    """
+
+    def __init__(self, chunks: Chunks) -> None:
+        self._chunks = chunks
+        self._rules: dict[tuple[str, str], RuleTally] = {}
+        self._reached: dict[str, int] = {}
+        self._lost: dict[tuple[str, str], dict[str, int]] = {}
+
+    def add(self, chunk: str) -> None:
+        """Count one chunk."""
+        text = self._chunks.table("parse", "text", chunk, ("source_id",))
+        for source, n in _counts(text["source_id"]) if text is not None else ():
+            self._reached[source] = self._reached.get(source, 0) + n
+        for row in chain(_aggregated(removed(self._chunks, chunk)), _later(self._chunks, chunk)):
             key = (row["step"], row["rule"])
-            rules.setdefault(key, RuleTally(*key)).add(row)
-            _add(lost, row["source_id"], row["step"], row["rule"], row["hits"])
-    for chunk in chunks.index("parse", "dead"):
-        dead = chunks.table("parse", "dead", chunk, ("source_id", "error"))
-        if dead is not None:
-            for row in dead.group_by(["source_id", "error"]).aggregate([([], "count_all")]).to_pylist():
-                _add(lost, row["source_id"] or "", "parse", row["error"] or "", row["count_all"])
-    return Losses(
-        sorted(rules.values(), key=lambda t: (order(t.step), -t.hits, t.rule)), _by_source(reached, lost)
-    )
+            self._rules.setdefault(key, RuleTally(*key)).add(row)
+            _add(self._lost, row["source_id"], row["step"], row["rule"], row["hits"])
+
+    def result(self) -> Losses:
+        """Everything counted, with the dead letters of parse."""
+        lost = {key: dict(rules) for key, rules in self._lost.items()}
+        for chunk in self._chunks.index("parse", "dead"):
+            dead = self._chunks.table("parse", "dead", chunk, ("source_id", "error"))
+            if dead is not None:
+                grouped = dead.group_by(["source_id", "error"]).aggregate([([], "count_all")])
+                for row in grouped.to_pylist():
+                    _add(lost, row["source_id"] or "", "parse", row["error"] or "", row["count_all"])
+        rules = sorted(self._rules.values(), key=lambda t: (order(t.step), -t.hits, t.rule))
+        return Losses(rules, _by_source(self._reached, lost))
 
 
 def _by_source(reached: dict[str, int], lost: dict[tuple[str, str], dict[str, int]]) -> list[SourceLoss]:

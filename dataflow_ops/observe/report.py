@@ -11,10 +11,10 @@ from dataflow_ops.observe import alarms, drift
 from dataflow_ops.observe import report_tables as tables
 from dataflow_ops.observe.chunks import Chunks
 from dataflow_ops.observe.failures import failures
-from dataflow_ops.observe.losses import Losses, losses
+from dataflow_ops.observe.losses import LossCounter, Losses
 from dataflow_ops.observe.metrics import RunMetrics
 from dataflow_ops.observe.reader import StepReader
-from dataflow_ops.observe.spread import SHARED, spread
+from dataflow_ops.observe.spread import SHARED, SpreadCounter
 from dataflow_ops.settings import JobSettings
 
 
@@ -45,8 +45,12 @@ def build_report_data(
 
     """
     chunks = Chunks(reader)
-    lost = losses(chunks)
-    measured = spread(chunks)
+    losses, spread = LossCounter(chunks), SpreadCounter(chunks)
+    # Side by side: what one reads of a chunk is still at hand for the other.
+    for chunk in chunks.names():
+        losses.add(chunk)
+        spread.add(chunk)
+    lost, measured = losses.result(), spread.result
     plan = tables.plan(chunks)
     funnel = tables.funnel(metrics, lost, measured)
     data: dict[str, Any] = {

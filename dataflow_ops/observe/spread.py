@@ -51,7 +51,7 @@ class LogHistogram:
 
 @dataclass(slots=True)
 class Spread:
-    """Result of :func:`spread`.
+    """What :class:`SpreadCounter` measured.
 
     Attributes:
         basis: ``exported`` where lineage says what was, else ``kept``: survivors so far.
@@ -79,26 +79,38 @@ class Spread:
     not_sampled: int = 0
 
 
-def spread(chunks: Chunks) -> Spread:
-    """Measure all distributions in one pass over the chunks; memory does not grow with their number."""
-    out = Spread(basis="exported" if chunks.has("scatter", "fates") else "kept")
-    for chunk in chunks.names():
+class SpreadCounter:
+    """Measures all distributions chunk by chunk; memory does not grow with their number.
+
+    Args:
+        chunks: index of the run's outputs.
+
+    """
+
+    def __init__(self, chunks: Chunks) -> None:
+        self._chunks = chunks
+        labelled, traced = chunks.index("label", "labels"), chunks.index("scatter", "fates")
+        # A run that stopped in the middle of scatter has exported nothing yet.
+        self._exported = bool(traced) and set(labelled) <= set(traced)
+        self.result = Spread(basis="exported" if self._exported else "kept")
+
+    def add(self, chunk: str) -> None:
+        """Measure one chunk."""
+        out, chunks = self.result, self._chunks
         _groups(out, chunks.duplicates(chunk))
         scores = chunks.table("score", "scores", chunk, ("score",))
         if scores is not None:
             out.scores.add(scores["score"].drop_null().to_numpy())
-        labels = chunks.table("label", "labels", chunk, (*SHARED, "doc_id", "tokens", "chars", "verdict"))
-        fates = chunks.table("scatter", "fates", chunk, ("doc_id", "fate"))
+        fates = chunks.table("scatter", "fates", chunk, ("doc_id", "fate")) if self._exported else None
         if fates is not None:
             out.not_sampled += pc.sum(pc.equal(fates["fate"], "not_sampled")).as_py() or 0
+        labels = chunks.table("label", "labels", chunk, (*SHARED, "doc_id", "tokens", "chars", "verdict"))
         if labels is None:
-            continue
+            return
         labels = labels.filter(pc.equal(labels["verdict"], ""))
-        if out.basis == "exported":
-            drawn = _exported(fates)
-            labels = labels.filter(pc.is_in(labels["doc_id"], value_set=drawn))
+        if self._exported:
+            labels = labels.filter(pc.is_in(labels["doc_id"], value_set=_exported(fates)))
         _labels(out, labels)
-    return out
 
 
 def _exported(fates: pa.Table | None) -> pa.Array:

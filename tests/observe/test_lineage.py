@@ -115,6 +115,12 @@ def test_unknown_is_an_error(finished, key):
         find(finished, key)
 
 
+@pytest.mark.parametrize("key", ["abc", "", "xyzxyz", "0" * 33])
+def test_what_is_neither_id_nor_url(finished, key):
+    with pytest.raises(ConfigError, match="no document id: 32 hex digits"):
+        find(finished, key)
+
+
 def test_survivor_of_an_earlier_version(finished):
     for kind in (("parse", "text"), ("scatter", "fates")):
         del finished.by_kind[kind]["0000000000000002"]

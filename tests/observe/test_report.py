@@ -207,6 +207,18 @@ def test_a_run_that_stopped_after_filter(finished):
     parse_page(render(data))
 
 
+def test_a_run_that_stopped_in_scatter_has_exported_nothing(finished):
+    del finished.by_kind["scatter", "fates"]["0000000000000002"]
+    data = build_report_data(finished, RunMetrics.from_rows(STEPS[:5]), {}, job())
+    assert (data["basis"], data["summary"]["documents_out"]) == ("kept", 14)
+
+
+def test_duplicates_of_a_chunk_are_read_once(finished):
+    build_report_data(finished, RunMetrics.from_rows(STEPS), {}, job())
+    reads = [uri for uri, _ in finished.columns_read if uri.startswith("confirm/verdicts")]
+    assert len(reads) == 3  # two slices name chunk 1, one chunk 2
+
+
 def test_many_domains_fold_into_one_row(finished):
     name = "label/labels/0000000000000002"
     table = finished.tables[name]
