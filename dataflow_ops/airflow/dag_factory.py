@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 from airflow.sdk import DAG, Param, TaskGroup  # noqa: TID253 - this package is where Airflow belongs
 
-from dataflow_ops.airflow.operators import Bundle, Finish, Start
+from dataflow_ops.airflow.operators import Bundle, Finish, Ranges, Start
 from dataflow_ops.pipeline.flow import LAYERS, STEPS
 
 
@@ -52,7 +52,11 @@ def corpus_dag(job: Path, home: Path, *, mode: str = "full", schedule: str | Non
         default_args={"retries": 2},
     ) as dag:
         previous: Any = Start(task_id="start", job=str(job), home=str(home), mode=mode, cores=cores)
-        start = previous
+        ranges: dict[str, Any] = {}
+        with TaskGroup("ranges"):
+            for by in dict.fromkeys(by for step, _, by in STEPS if step != "discover"):
+                ranges[by] = Ranges(task_id=by, partitioning=by)
+                previous >> ranges[by]
         for layer in LAYERS:
             with TaskGroup(layer):
                 for step, of, by in STEPS:
@@ -60,7 +64,7 @@ def corpus_dag(job: Path, home: Path, *, mode: str = "full", schedule: str | Non
                         continue
                     task = Bundle.partial(
                         task_id=step, step=step, home=str(home), cores=cores, trigger_rule="none_failed"
-                    ).expand(bundle=start.bundles(by))
+                    ).expand(bundle=ranges[by].output)
                     previous >> task
                     previous = task
         previous >> Finish(task_id="publish", home=str(home))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from airflow.sdk import BaseOperator, XComArg  # noqa: TID253 - this package is where Airflow belongs
+from airflow.sdk import BaseOperator  # noqa: TID253 - this package is where Airflow belongs
 
 
 class Start(BaseOperator):
@@ -23,12 +23,8 @@ class Start(BaseOperator):
         self.overrides = "{{ params.overrides | tojson }}"
         self.until = "{{ params.until or '' }}"
 
-    def bundles(self, partitioning: str) -> XComArg:
-        """The list that steps of one partitioning are mapped over."""
-        return XComArg(self, key=partitioning)
-
-    def execute(self, context: Any) -> dict[str, str | None]:
-        """Push one list of bundle references for each partitioning; return the run's id and last layer."""
+    def execute(self, context: Any) -> dict[str, Any]:
+        """Return the run's id, its last layer, and one list of bundle references for each partitioning."""
         import json
 
         from dataflow_ops.pipeline.bundles import start_run
@@ -42,9 +38,20 @@ class Start(BaseOperator):
             until=self.until or None,
             log=self.log.info,
         )
-        for name, bundles in lists.bundles.items():
-            context["ti"].xcom_push(key=name, value=bundles)
-        return {"run_id": lists.run_id, "until": lists.until}
+        return {"run_id": lists.run_id, "until": lists.until, "bundles": lists.bundles}
+
+
+class Ranges(BaseOperator):
+    """Hands one partitioning's bundles on as a list of its own: Airflow maps over return values only."""
+
+    def __init__(self, *, partitioning: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.partitioning = partitioning
+
+    def execute(self, context: Any) -> list[dict[str, Any]]:
+        """The bundles that steps of this partitioning are mapped over."""
+        bundles: list[dict[str, Any]] = context["ti"].xcom_pull(task_ids="start")["bundles"][self.partitioning]
+        return bundles
 
 
 class Bundle(BaseOperator):

@@ -144,7 +144,7 @@ def _attempt(
             pending.append(result)
             beat.progress = {"rows": totals.counts.documents_in, "position": end}
             beat.check()
-            flag = deps.pause.paused(context.run_id, context.settings.dataset.id)
+            flag = deps.pause.should_stop(spec.key)
             can_stage = end is not None
             if flag is not None or (can_stage and time.monotonic() - staged_at > context.stage_every_s):
                 position = end or 0

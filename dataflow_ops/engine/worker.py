@@ -38,7 +38,7 @@ class Worker(AbstractContextManager["Worker"]):
             self._state,
             ChunkStore(blobs),
             RawStore(context.settings, blobs),
-            PauseWatch(self._state),
+            PauseWatch(self._state, context.run_id, context.settings.dataset.id),
             self._steps,
         )
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from dataflow_ops import schema
+from dataflow_ops.clients.language import BundledDetector
 from dataflow_ops.clients.tokenizer import load_tokenizer
 from dataflow_ops.engine.context import RunContext
 from dataflow_ops.engine.parse_guard import ParseGuard
@@ -21,9 +21,12 @@ from dataflow_ops.layers.export.scatter import ScatterStep
 from dataflow_ops.layers.export.shards import ExportStep
 from dataflow_ops.layers.filter.step import FilterStep
 from dataflow_ops.layers.ingest.discover import DiscoverStep
+from dataflow_ops.layers.ingest.listing import LISTED
 from dataflow_ops.layers.ingest.fetch import FetchStep
+from dataflow_ops.layers.mix.draw import draw_key
 from dataflow_ops.layers.mix.label import LabelStep
 from dataflow_ops.layers.mix.plan import PlanStep
+from dataflow_ops.layers.parse import wire
 from dataflow_ops.layers.parse.step import ParseStep
 from dataflow_ops.layers.score.step import ScoreStep
 from dataflow_ops.pipeline.flow import STEPS
@@ -40,10 +43,14 @@ def build_steps(context: RunContext, listing: pa.Table | None = None) -> Mapping
     """
     settings = context.settings
     rules = FilterStep(settings)
+    # The child is started with the first document that needs it.
+    guard = ParseGuard(
+        wire.TARGET, settings.parse.cpu_seconds, settings.parse.memory_mb, wire.preload(settings.sources)
+    )
     steps: list[Step] = [
-        DiscoverStep(settings, listing if listing is not None else schema.FILES.empty_table()),
+        DiscoverStep(settings, listing if listing is not None else LISTED.empty_table()),
         FetchStep(settings),
-        ParseStep(settings, guard=ParseGuard(settings.parse)),
+        ParseStep(settings, guard),
         rules,
         SignStep(settings),
         ExactStep(settings),
@@ -53,9 +60,9 @@ def build_steps(context: RunContext, listing: pa.Table | None = None) -> Mapping
         UniteStep(settings),
         ConfirmStep(settings),
         ScoreStep(settings),
-        LabelStep(settings, load_tokenizer(settings.mixing.tokenizer)),
+        LabelStep(settings, load_tokenizer(settings.mixing.tokenizer), BundledDetector()),
         PlanStep(settings),
-        ScatterStep(settings, rules_tag=rules.rules_tag()),
+        ScatterStep(settings, rules.rules_tag(), draw_key),
         ExportStep(settings),
     ]
     for step, (name, layer, by) in zip(steps, STEPS, strict=True):

@@ -9,8 +9,8 @@ import pyarrow.compute as pc
 
 from dataflow_ops.engine.context import Hooks
 from dataflow_ops.errors import DataFlowError
-from dataflow_ops.layers.ingest.discover import list_sources
-from dataflow_ops.layers.ingest.tree import chunk_listing
+from dataflow_ops.layers.ingest.discover import DiscoverStep
+from dataflow_ops.layers.ingest.listing import list_sources
 from dataflow_ops.pipeline.driver import Reporter, RunPaused
 from dataflow_ops.pipeline.finish import Finished, finish
 from dataflow_ops.pipeline.flow import steps_until
@@ -89,11 +89,11 @@ def pause_run(home_path: Path, run_id: str | None, who: str, why: str) -> str:
 def dry_run_of(settings: JobSettings) -> dict[str, Any]:
     """What the sources hold and into how many chunks it would be cut; writes nothing."""
     listing = list_sources(settings)
-    chunks = chunk_listing(listing, settings)
+    found = DiscoverStep(settings, listing).chunks()
     rows = []
     for source in settings.sources:
         mine = listing.filter(pc.equal(listing.column("source_id"), source.source_id))
-        count = sum(1 for c in chunks if c.source_id == source.source_id)
+        count = sum(1 for c in found if c.source_id == source.source_id)
         rows.append((source.source_id, source.kind, mine.num_rows, pc.sum(mine.column("size")).as_py() or 0, count))
     return {"sources": rows}
 

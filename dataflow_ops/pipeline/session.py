@@ -17,7 +17,7 @@ import pyarrow as pa
 from dataflow_ops.engine.context import Hooks, NoHooks, RunContext
 from dataflow_ops.engine.pool import Pool
 from dataflow_ops.errors import ConfigError
-from dataflow_ops.layers.ingest.discover import list_sources
+from dataflow_ops.layers.ingest.listing import list_sources
 from dataflow_ops.pipeline.build import build_steps
 from dataflow_ops.pipeline.driver import Driver, Reporter
 from dataflow_ops.pipeline.home import Home

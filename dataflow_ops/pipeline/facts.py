@@ -1,0 +1,139 @@
+"""What a finished run's recorded outputs say, gathered for manifest and report."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow.compute as pc
+
+from dataflow_ops.clients.tokenizer import load_tokenizer
+from dataflow_ops.engine.inputs import fingerprint_digest
+from dataflow_ops.layers.export.manifest import FileEntry, SourceEntry, StepEntry, build_manifest, files_digest
+from dataflow_ops.pipeline.flow import STEP_NAMES
+from dataflow_ops.pipeline.session import Session
+from dataflow_ops.state.records import StepMetrics
+from dataflow_ops.values import Output
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """A run's end in numbers.
+
+    Attributes:
+        manifest: of the version.
+        links: path inside the version -> published output behind it.
+        metrics: step -> sums from state.
+        rule_hits: step -> rule -> records.
+        dead_chunks: chunks given up.
+    """
+
+    manifest: dict[str, Any]
+    links: dict[str, Output]
+    metrics: dict[str, StepMetrics]
+    rule_hits: dict[str, dict[str, int]]
+    dead_chunks: list[str]
+
+
+def gather(session: Session) -> Facts:
+    """Read state and small outputs; nothing that grows with the text."""
+    index, settings = session.driver.index, session.settings
+    metrics = session.state.metrics_of_run(session.context.run_id)
+    hits = session.state.rule_hits_of_run(session.context.run_id)
+    dead = session.driver.dead_chunks()
+    links: dict[str, Output] = {}
+    shards, lineage = [], []
+    for _, record in index.finished("export").items():
+        for output in record.outputs:
+            if output.kind.startswith("shard/"):
+                path = output.kind.removeprefix("shard/")
+                links[path] = output
+                shards.append(FileEntry(path, output.rows, output.size, output.sha256, output.attributes))
+    for chunk, output in index.outputs("scatter", "fates"):
+        path = f"lineage/part-{chunk}.parquet"
+        links[path] = output
+        lineage.append(FileEntry(path, output.rows, output.size, output.sha256))
+    steps = [
+        StepEntry(name, m.layer, fingerprint_digest(session.steps[name]), m.counts, hits.get(name, {}))
+        for name in STEP_NAMES
+        if (m := metrics.get(name)) is not None
+    ]
+    letters = sum(m.counts.dead for m in metrics.values()) + len(dead)
+    notes = [row["note"] for row in _rows(session, "plan", "notes")]
+    if dead:
+        notes.append(f"{len(dead)} chunk(s) were given up after {settings.run.max_attempts} attempts: {', '.join(dead)}")
+    manifest = build_manifest(
+        settings=settings,
+        mode=session.row.mode,
+        steps=steps,
+        sources=_sources(session),
+        shards=shards,
+        lineage=lineage,
+        tokenizer=load_tokenizer(settings.mixing.tokenizer).identity(),
+        rules={rule.name: rule.version for rule in session.steps["filter"].rules},  # type: ignore[attr-defined]
+        parsers=dict(session.steps["parse"].fingerprint()["parsers"]),  # type: ignore[call-overload]
+        domains=_rows(session, "plan", "domains"),
+        partitions=_rows(session, "plan", "partitions"),
+        notes=notes,
+        dead_letters=letters,
+    )
+    return Facts(manifest, links, metrics, hits, dead)
+
+
+def dead_share(session: Session, facts: Facts) -> float:
+    """Dead share of the input records; a dead chunk's records are estimated from its bytes."""
+    parse = facts.metrics.get("parse")
+    records = parse.counts.documents_in if parse else 0
+    dead = sum(m.counts.dead for m in facts.metrics.values())
+    if facts.dead_chunks:
+        rows = _rows(session, "discover", "chunks")
+        lost = sum(r["bytes"] for r in rows if r["chunk"] in set(facts.dead_chunks))
+        whole = sum(r["bytes"] for r in rows) - lost
+        estimate = round(records * lost / whole) if whole else len(facts.dead_chunks)
+        dead, records = dead + max(1, estimate), records + max(1, estimate)
+    return dead / records if records else float(dead > 0)
+
+
+def previous_report(session: Session) -> dict[str, Any] | None:
+    """Report data of the version that is current now, for drift; None where there is none."""
+    current = session.state.current(session.settings.dataset.id)
+    if current is None:
+        return None
+    uri = f"versions/{current.version_id}/report.json"
+    if session.chunks.blobs.stat(uri) is None:
+        return None
+    found: dict[str, Any] = json.loads(session.chunks.blobs.read(uri))
+    return found
+
+
+def _rows(session: Session, step: str, kind: str) -> list[dict[str, Any]]:
+    output = session.driver.index.output(step, kind, "all")
+    rows: list[dict[str, Any]] = session.chunks.read(output).to_pylist()
+    return rows
+
+
+def _sources(session: Session) -> list[SourceEntry]:
+    files: dict[str, list[tuple[str, str]]] = {s.source_id: [] for s in session.settings.sources}
+    size = dict.fromkeys(files, 0)
+    for _, output in session.driver.index.outputs("fetch", "files"):
+        if not output.rows:
+            continue
+        table = session.chunks.read(output, "", ("source_id", "path", "start", "size", "sha256"))
+        for row in table.to_pylist():
+            # A file cut into ranges has one row for each; each range has a hash of its own.
+            files[row["source_id"]].append((f"{row['path']}@{row['start']}", row["sha256"]))
+        for source in files:
+            mine = table.filter(pc.equal(table["source_id"], source))
+            size[source] += pc.sum(mine["size"]).as_py() or 0
+    return [
+        SourceEntry(
+            s.source_id,
+            s.kind,
+            s.domain,
+            len({path.rpartition("@")[0] for path, _ in files[s.source_id]}),
+            size[s.source_id],
+            files_digest(files[s.source_id]),
+        )
+        for s in session.settings.sources
+    ]

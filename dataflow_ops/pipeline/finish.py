@@ -1,0 +1,132 @@
+"""The end of a run: manifest, version folder, report, pointer, and the run's last state."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dataflow_ops.layers.export.manifest import canonical_json
+from dataflow_ops.pipeline.facts import dead_share, gather, previous_report
+from dataflow_ops.pipeline.publish import Published, publish
+from dataflow_ops.pipeline.reporting import report_data, write_report
+from dataflow_ops.pipeline.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """How a run ended.
+
+    Attributes:
+        run_id: the run.
+        state: its state now.
+        version_id: the version, empty where none was made.
+        manifest_uri: its manifest, relative to the storage root.
+        message: for a person: what is there, what waits, what to do.
+        current: whether the version is the current one.
+    """
+
+    run_id: str
+    state: str
+    version_id: str = ""
+    manifest_uri: str = ""
+    message: str = ""
+    current: bool = False
+
+    @classmethod
+    def paused(cls, run_id: str, who: str, why: str) -> Finished:
+        """A run that stopped at a batch boundary because somebody asked."""
+        reason = f" ({why})" if why else ""
+        return cls(run_id, "PAUSED", message=f"Paused by {who}{reason}. Go on with: dataflow resume {run_id}")
+
+    def as_json(self) -> dict[str, Any]:
+        """For ``--json``."""
+        return {
+            "run": self.run_id,
+            "state": self.state,
+            "version": self.version_id,
+            "manifest": self.manifest_uri,
+            "current": self.current,
+            "message": self.message,
+        }
+
+
+def finish(session: Session, *, until: str | None = None, promote: bool = True) -> Finished:
+    """Publish what the steps made, unless the run was to stop before export."""
+    run_id, state = session.context.run_id, session.state
+    letters = sum(state.count_dead_letters("error", run_id=run_id).values())
+    dead_state = "SUCCEEDED_WITH_DEAD" if letters else "SUCCEEDED"
+    if until not in (None, "export"):
+        state.set_run_state(run_id, dead_state, "")
+        return Finished(run_id, dead_state, message=f"Done up to layer '{until}'. {_letters(letters)}".strip())
+    facts = gather(session)
+    made = publish(session, facts)
+    data = report_data(session, facts, previous_report(session))
+    share = dead_share(session, facts)
+    waits = _reasons(session, data, share)
+    current = _point(session, made, promote and not waits)
+    write_report(session, made.version_id, data)
+    final = "AWAITING_APPROVAL" if waits and not current else dead_state
+    state.set_run_state(run_id, final, "; ".join(waits))
+    return Finished(run_id, final, made.version_id, made.manifest_uri, _say(session, made, current, waits, letters), current)
+
+
+def _reasons(session: Session, data: Mapping[str, Any], share: float) -> list[str]:
+    """Why a person must look before the version becomes current."""
+    limit = session.settings.run.max_dead_share
+    reasons = [f"{share:.2%} of the input records are dead, above {limit:.2%}"] if share > limit else []
+    for d in data["drift"]:
+        if d["beyond"]:
+            reasons.append(f"{d['label']} {d['name']} moved from {d['old']:.1%} to {d['new']:.1%}")
+    return reasons
+
+
+def _point(session: Session, made: Published, promote: bool) -> bool:
+    dataset = session.settings.dataset.id
+    now = session.state.current(dataset)
+    if now is not None and now.version_id == made.version_id:
+        return True
+    if not promote:
+        return False
+    hooks = session.context.hooks
+    hooks.reached("before pointer publish")
+    session.state.set_current(dataset, made.version_id, session.context.run_id)
+    hooks.reached("after pointer publish")
+    mirror = {"dataset": dataset, "version": made.version_id, "manifest": made.manifest_uri}
+    session.chunks.blobs.put(f"versions/current_{dataset}.json", canonical_json(mirror), replace=True)
+    return True
+
+
+def _letters(letters: int) -> str:
+    return f"{letters} dead letter(s) wait: dataflow dead-letters list" if letters else ""
+
+
+def _say(session: Session, made: Published, current: bool, waits: list[str], letters: int) -> str:
+    folder = session.home.root / "versions" / made.version_id
+    totals = made.manifest["totals"]
+    estimated = " (estimated)" if made.manifest["tokens_estimated"] else ""
+    lines = [
+        f"Version {made.version_id}: {totals['documents']:,} documents, {totals['tokens']:,} tokens{estimated}"
+        f" in {len(made.manifest['shards'])} shards",
+        f"  shards  {folder}",
+        f"  report  {folder / 'report.html'}",
+    ]
+    if waits:
+        lines.append(f"  NOT current, a person must look: {'; '.join(waits)}")
+        lines.append(f"  then: dataflow versions approve {made.version_id}")
+    elif not current:
+        lines.append("  not current, because it was run with --set")
+        lines.append(f"  to make it current: dataflow versions approve {made.version_id}")
+    for note in made.manifest["notes"]:
+        lines.append(f"  note    {note}")
+    if letters:
+        lines.append(f"  {_letters(letters)}")
+    return "\n".join(lines)
+
+
+def manifest_bytes(manifest: Mapping[str, Any]) -> bytes:
+    """Canonical bytes, and proof that they are JSON."""
+    data = canonical_json(manifest)
+    json.loads(data)
+    return data
