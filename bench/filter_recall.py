@@ -72,7 +72,7 @@ def main() -> int:
     state = step.open(None)  # type: ignore[arg-type]
     total, refused, rules, alone = Counter(), Counter(), Counter(), Counter()
     seconds, kinds, shown = 0.0, Counter(), 0
-    judged = {a.rule.statistic: a for a in step.rules if a.judges.any()}
+    judged = {rule.statistic: rule for rule in step.rules}
     stuffing = judged.get("stuffing")
     for name in sorted(args.docs.glob("*.parquet"))[:: args.every]:
         table = pq.read_table(name)
@@ -92,7 +92,7 @@ def main() -> int:
             kept = result.outputs["verdicts"]
             kinds.update((k[1], kind) for k, kind in zip(keys, kept["kind"].to_pylist(), strict=True))
             if stuffing is not None:
-                high = float(stuffing.high[0])
+                high = stuffing.high or 1.0
                 alone.update(k for k, v in zip(keys, values, strict=True) if v is not None and v > high)
             for row, rule, value in zip(
                 *(rejects[c].to_pylist() for c in ("row", "rule", "value")), strict=True

@@ -15,6 +15,7 @@ import numpy as np
 from numba import njit
 
 from dataflow_ops.kernels.arrow import F64, I64, U8
+from dataflow_ops.kernels.counts import frozen
 
 VERSION = 1
 WINDOW = 2048
@@ -23,6 +24,7 @@ WINDOW = 2048
 BLOCK = 512
 """Bytes by which windows are moved; windows are aligned with the document's end."""
 _MIN_PERIOD = 8
+_MIN_REPEATS = 4  # three copies of a paragraph are bad editing, five of anything are a loop
 _HASH_BITS = 12
 
 
@@ -57,7 +59,7 @@ def _estimate(data, offsets, rows, table, blocks, whole, window, loops):  # type
                 if same >= 4:
                     cost, length = 2, same
                     period = i - candidate
-                    if period >= _MIN_PERIOD and same >= 2 * period:
+                    if period >= _MIN_PERIOD and same >= _MIN_REPEATS * period:
                         looped += same
             blocks[(i - origin) // BLOCK] += cost
             i += length
@@ -85,7 +87,8 @@ class Estimate:
     Attributes:
         whole: estimated compressed share of the document.
         window: the lowest estimate among its windows (the document itself where it is shorter than one).
-        loops: share of bytes in stretches that repeat a period of 8 bytes or more at least three times.
+        loops: share of bytes in stretches that repeat a period of 8 bytes or more at least four times.
+
     """
 
     whole: F64
@@ -100,12 +103,13 @@ def estimate(data: U8, offsets: I64, rows: I64) -> Estimate:
         data: UTF-8 bytes.
         offsets: int64 of shape ``(n + 1,)``.
         rows: which documents, int64 of shape ``(m,)``.
+
     """
     longest = int((offsets[rows + 1] - offsets[rows]).max()) if rows.size else 0
     whole, window, loops = np.zeros(rows.size), np.zeros(rows.size), np.zeros(rows.size)
     table = np.empty(1 << _HASH_BITS, np.int64)
     blocks = np.zeros(longest // BLOCK + 2, np.int64)
-    _estimate(data, offsets, rows, table, blocks, whole, window, loops)
+    _estimate(frozen(data), frozen(offsets), frozen(rows), table, blocks, whole, window, loops)
     return Estimate(whole, window, loops)
 
 
@@ -120,6 +124,7 @@ def floor_of(estimated: F64, entropy_share: F64 | float = 1.0) -> F64:
     Args:
         estimated: ``whole`` or ``window`` of :class:`Estimate`.
         entropy_share: entropy in bits per byte ÷ 8 of the same bytes.
+
     """
     floor: F64 = np.minimum(0.55 * np.minimum(estimated, 0.6), 0.8 * np.asarray(entropy_share)) - 0.01
     return floor
@@ -154,3 +159,9 @@ def window_zlib_ratio(data: U8, offsets: I64, rows: I64) -> F64:
             begin = max(start, end - WINDOW)
             out[k] = min(out[k], len(zlib.compress(view[begin:end], 1)) / (end - begin))
     return out
+
+
+def warm() -> None:
+    """Compile for the types that batches have."""
+    data = np.frombuffer(b"again and again and again", np.uint8)
+    estimate(data, np.array([0, data.size], np.int64), np.zeros(1, np.int64))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 from numba import njit
 
 from dataflow_ops.kernels.arrow import F64, I64, U8, U64
@@ -66,6 +69,13 @@ def _count(data, offsets, classes, packed, lanes, out):  # type: ignore[no-untyp
                 i += length
 
 
+def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """A read-only view, so that one compiled kernel serves Arrow's memory and arrays made here."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
 def count_classes(data: U8, offsets: I64) -> I64:
     """Characters of each class in each document.
 
@@ -76,9 +86,10 @@ def count_classes(data: U8, offsets: I64) -> I64:
     Returns:
         int64 of shape ``(n, CLASSES + 1)``: a column per class of :mod:`unicode_classes`, then the number of
         characters (:data:`CHARS`), which is their sum.
+
     """
     out = np.zeros((offsets.size - 1, CLASSES + 1), np.int64)
-    _count(data, offsets, class_table(), _packed(), _LANES, out)
+    _count(frozen(data), frozen(offsets), class_table(), _packed(), _LANES, out)
     return out
 
 
@@ -122,10 +133,18 @@ def entropy(data: U8, offsets: I64, rows: I64) -> F64:
 
     Returns:
         float64 of shape ``(m,)``; 0 for an empty document.
+
     """
     out = np.zeros(rows.size)
     longest = int((offsets[rows + 1] - offsets[rows]).max()) if rows.size else 0
     histogram = np.zeros(0x110000, np.int32)
     touched = np.zeros(min(longest, 0x110000) + 1, np.int64)
-    _entropy(data, offsets, rows, histogram, touched, out)
+    _entropy(frozen(data), frozen(offsets), frozen(rows), histogram, touched, out)
     return out
+
+
+def warm() -> None:
+    """Compile for the types that batches have."""
+    data, offsets = np.frombuffer("aé中".encode(), np.uint8), np.array([0, 6], np.int64)
+    count_classes(data, offsets)
+    entropy(data, offsets, np.zeros(1, np.int64))

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from dataflow_ops.kernels.arrow import I64, U8
-from dataflow_ops.kernels.counts import decode
+from dataflow_ops.kernels.counts import decode, frozen
 from dataflow_ops.kernels.unicode_classes import NEWLINE, SENTENCE_END, SPACE, class_table
 from dataflow_ops.kernels.words import mix, table_size
 
@@ -29,6 +29,7 @@ _LINES, _CHARS, _ENDED, _ELLIPSIS, _BULLET, _SHORT, _CODE, _CELLS, _REPEATED, _R
     11
 )
 _SHORT_LINE = 30
+_REMEMBERED = 1 << 20  # different lines per document, so that memory stays bounded
 _BULLETS = np.array([ord(c) for c in "-*•·●○◦‣▪■□–—"], np.int64)
 _CLOSING = np.array([ord(c) for c in "\"')]”’」』）》"], np.int64)
 
@@ -48,9 +49,10 @@ def _lines(data, offsets, classes, bullets, closing, keys, used, out):  # type: 
         newlines = 1
         for j in range(i, stop):
             newlines += data[j] == 10
-        slots = table_size(newlines)
+        slots = table_size(min(newlines, _REMEMBERED))
         mask = np.uint64(slots - 1)
         used[:slots] = False
+        distinct = 0
         while i < stop:
             # One line: from i to its line feed.
             length, trailing = 0, 0
@@ -99,8 +101,10 @@ def _lines(data, offsets, classes, bullets, closing, keys, used, out):  # type: 
             if used[slot]:
                 out[row, _REPEATED] += 1
                 out[row, _REPEATED_CHARS] += length
-            used[slot] = True
-            keys[slot] = key
+            elif distinct < _REMEMBERED:
+                used[slot] = True
+                keys[slot] = key
+                distinct += 1
 
 
 def line_shape(data: U8, offsets: I64, most_lines: int) -> I64:
@@ -112,12 +116,14 @@ def line_shape(data: U8, offsets: I64, most_lines: int) -> I64:
         most_lines: at least the number of line feeds of every document; sizes the table of seen lines.
 
     Returns:
-        int64 of shape ``(n, len(COLUMNS))``; see :data:`COLUMNS`. Lines are cut at LF only.
+        int64 of shape ``(n, len(COLUMNS))``; see :data:`COLUMNS`. Lines are cut at LF only. Of more than
+        a million different lines the later ones are not remembered.
+
     """
     out = np.zeros((offsets.size - 1, len(COLUMNS)), np.int64)
-    slots = table_size(most_lines + 1)
+    slots = table_size(min(most_lines + 1, _REMEMBERED))
     keys, used = np.empty(slots, np.uint64), np.empty(slots, np.bool_)
-    _lines(data, offsets, class_table(), _BULLETS, _CLOSING, keys, used, out)
+    _lines(frozen(data), frozen(offsets), class_table(), _BULLETS, _CLOSING, keys, used, out)
     return out
 
 
@@ -125,3 +131,9 @@ def column(shape: I64, name: str) -> I64:
     """One column of :func:`line_shape` by its name."""
     found: I64 = shape[:, _FIELD[name]]
     return found
+
+
+def warm() -> None:
+    """Compile for the types that batches have."""
+    data = np.frombuffer("a line.\n中文。\n".encode(), np.uint8)
+    line_shape(data, np.array([0, data.size], np.int64), 2)

@@ -44,6 +44,7 @@ def top_count(hashes, n, size, keys, values):  # type: ignore[no-untyped-def]
 
     Returns:
         The count; 0 where there are fewer than ``size`` units.
+
     """
     slots = table_size(n)
     mask = np.uint64(slots - 1)
@@ -74,6 +75,7 @@ def repeated_chars(hashes, lengths, n, size, keys, values):  # type: ignore[no-u
 
     Returns:
         ``(characters inside repeats, characters of all units)``.
+
     """
     slots = table_size(n)
     mask = np.uint64(slots - 1)

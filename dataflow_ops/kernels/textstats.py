@@ -11,6 +11,7 @@ from numba import njit
 
 from dataflow_ops.kernels import ngrams
 from dataflow_ops.kernels.arrow import F64, I64, U8, U32, U64
+from dataflow_ops.kernels.counts import frozen
 from dataflow_ops.kernels.ngrams import find, repeated_chars, top_count
 from dataflow_ops.kernels.unicode_classes import class_table, fold_table
 from dataflow_ops.kernels.words import VERSION as WORDS_VERSION
@@ -44,6 +45,7 @@ class Lexicon(NamedTuple):
         phrase_units: uint64 unit hashes of all phrases.
         phrase_class: int32 class of each phrase.
         by_segment: bool per class: a phrase marks its whole segment, not only itself.
+
     """
 
     keys: U64
@@ -73,6 +75,7 @@ def lexicon(
         references: per language least share and least spread.
         phrases: ``(phrase, class)``; a phrase is any number of units in a row inside one segment.
         by_segment: per class, whether a phrase marks its whole segment.
+
     """
     masks: dict[int, int] = {}
     for bit, words in enumerate(function_words.values()):
@@ -295,6 +298,7 @@ def measure(
         characters of units, units with a letter, stuffing, share and spread of function words, index of
         the language (-1: none), targets found; then shares in the order asked for; then the share of
         characters marked by each class of phrases.
+
     """
     longest = int((offsets[rows + 1] - offsets[rows]).max()) if rows.size else 0
     s = scratch(longest)
@@ -302,5 +306,17 @@ def measure(
     out = np.zeros((rows.size, COLUMNS + len(tops) + len(repeats) + lex.by_segment.size))
     sizes = np.array(tops, np.int64), np.array(repeats, np.int64)
     table = fold_table() if fold is None else fold
-    _measure(data, offsets, rows, class_table(), table, lex, targets, *sizes, room, out)
+    table, targets = frozen(table), frozen(targets)
+    _measure(
+        frozen(data), frozen(offsets), frozen(rows), class_table(), table, lex, targets, *sizes, room, out
+    )
     return out
+
+
+def warm() -> None:
+    """Compile for the types that batches have."""
+    data = np.frombuffer("one and two 中文。".encode(), np.uint8)
+    lex = lexicon({"en": ["and"]}, [(0.1, 2.0)], [("one and", 0)], [True])
+    measure(
+        data, np.array([0, data.size], np.int64), np.zeros(1, np.int64), lex, units_of("and")[0], (3,), (5,)
+    )

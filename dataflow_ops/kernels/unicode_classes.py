@@ -1,6 +1,6 @@
 """Tables over all code points: what a character is, and what it folds to in the rules' view.
 
-Built once per process from :mod:`unicodedata` (about 0.15 s), so they change only with Python's Unicode
+Built once per process from :mod:`unicodedata` (about 0.3 s), so they change only with Python's Unicode
 version, which belongs in the fingerprint of every step that uses them.
 """
 
@@ -82,17 +82,12 @@ def class_table() -> U8:
     Returns:
         uint8 of shape ``(0x110000,)``. 〇 and ideographic iteration marks count as Han, as their names do
         not start with CJK.
+
     """
     table = np.zeros(CODE_POINTS, np.uint8)
     # Above the Tertiary Ideographic Plane only variation selectors and private use are assigned.
     for cp in range(0x40000):
-        if 0x3400 <= cp <= 0x9FFF and (cp <= 0x4DBF or cp >= 0x4E00):
-            table[cp] = HAN
-        elif 0xAC00 <= cp <= 0xD7A3:
-            table[cp] = HANGUL
-        elif 0x20000 <= cp <= 0x323AF:
-            table[cp] = HAN
-        elif not 0xD800 <= cp <= 0xF8FF:
+        if not 0xD800 <= cp <= 0xF8FF:  # surrogates and private use
             table[cp] = _class_of(chr(cp))
     table[[0x3005, 0x3007, 0x303B]] = HAN
     table[0xE0100:0xE01F0] = MARK
@@ -110,6 +105,7 @@ def fold_table(compatibility: bool = True, lower: bool = True) -> U32:
 
     Returns:
         uint32 of shape ``(0x10000,)``; code points above are left as they are.
+
     """
     table = np.arange(0x10000, dtype=np.uint32)
     for cp in range(0x10000):

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from numba import njit
 
 from dataflow_ops.kernels.arrow import U8, U32, U64
-from dataflow_ops.kernels.counts import decode
+from dataflow_ops.kernels.counts import decode, frozen
 from dataflow_ops.kernels.unicode_classes import (
     DIGIT,
     HAN,
@@ -58,6 +58,7 @@ def tokenise(data, start, stop, classes, fold, hashes, lengths, segments):  # ty
 
     Returns:
         Number of units, number of segments that hold at least one, number of units with a letter.
+
     """
     n, segment, in_segment = 0, 0, False
     lettered, has_letter = 0, False
@@ -139,7 +140,7 @@ def table_size(entries):  # type: ignore[no-untyped-def]
 
 def units_of(text: str, classes: U8 | None = None, fold: U32 | None = None) -> tuple[U64, I32, I32]:
     """Hashes, lengths and segments of one text, for word lists and tests."""
-    body = np.frombuffer(text.encode(), np.uint8)
+    body = frozen(np.frombuffer(text.encode(), np.uint8))
     room = scratch(body.size)
     n, _, _ = tokenise(
         body,

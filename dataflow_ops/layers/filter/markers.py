@@ -167,7 +167,6 @@ BAD_WORDS = (
     "porn",
     "porno",
     "pornhub",
-    "xxx",
     "blowjob",
     "handjob",
     "cumshot",
@@ -228,6 +227,7 @@ def phrases(extra_bad_words: tuple[str, ...] = ()) -> list[tuple[str, int]]:
     Args:
         extra_bad_words: the job's own, added to the shipped ones; entries without a letter or digit are
             left out, as no text can hold them.
+
     """
     lists = (CAPTCHA, ERROR_PAGE, ADVERTISING, (*BAD_WORDS, *extra_bad_words))
     return [

@@ -31,6 +31,7 @@ class Context:
         tops: sizes of n-grams whose most frequent one is counted.
         repeats: sizes of n-grams whose repeats are counted.
         fold: what characters become in the rules' view.
+
     """
 
     lexicon: Lexicon

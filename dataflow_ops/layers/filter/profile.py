@@ -29,6 +29,7 @@ def kinds(view: Measures, hints: pa.ChunkedArray) -> I64:
 
     Returns:
         Codes into :data:`rule.KINDS`, int64.
+
     """
     lines = view.line("lines")
     enough = lines >= _MIN_LINES

@@ -50,6 +50,7 @@ class Rule:
             passes unmeasured (null in ``stats``, with the floor beside it).
         default: whether it judges without being asked to (``quality_rules.enable``).
         alias: its name in RedPajama-V2's quality signals, understood in settings.
+
     """
 
     name: str
@@ -81,12 +82,54 @@ class ActiveRule:
         judges: bool of shape ``(4,)``: kinds that it judges; all false where it is only measured.
         low: float64 of shape ``(4,)``; -inf: none.
         high: float64 of shape ``(4,)``; inf: none.
+
     """
 
     rule: Rule
     judges: npt.NDArray[np.bool_]
     low: F64
     high: F64
+
+
+@dataclass(frozen=True, slots=True)
+class RuleInForce:
+    """A rule as a job applies it, in plain values, for reports and lineage.
+
+    Attributes:
+        name: the rule's.
+        version: the rule's.
+        gate: ``L1`` or ``L2``.
+        statistic: column of ``stats``.
+        low: for prose, or else the first kind that it judges; ``None``: no bound.
+        high: likewise.
+        applies_to: kinds that it judges.
+        by_kind: ``(low, high)`` of each kind that it judges.
+
+    """
+
+    name: str
+    version: int
+    gate: Gate
+    statistic: str
+    low: float | None
+    high: float | None
+    applies_to: tuple[str, ...]
+    by_kind: Mapping[str, tuple[float | None, float | None]]
+
+
+def in_force(active: ActiveRule) -> RuleInForce:
+    """Plain values of a rule that judges at least one kind."""
+    by_kind = {
+        kind: (_finite(active.low[code]), _finite(active.high[code]))
+        for code, kind in enumerate(KINDS)
+        if active.judges[code]
+    }
+    rule, (low, high) = active.rule, next(iter(by_kind.values()))
+    return RuleInForce(rule.name, rule.version, rule.gate, rule.statistic, low, high, tuple(by_kind), by_kind)
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +140,7 @@ class Judgement:
         values: the statistic, NaN where the floor settled it.
         floors: the floor where the rule has one.
         failed: which are refused.
+
     """
 
     values: F64
@@ -114,6 +158,7 @@ def judge(active: ActiveRule, view: Measures, kinds: I64) -> Judgement:
         active: the rule and its bounds.
         view: the documents.
         kinds: codes into :data:`KINDS`, int64 of shape ``(len(view),)``.
+
     """
     low, high, judges = active.low[kinds], active.high[kinds], active.judges[kinds]
     rule = active.rule

@@ -30,6 +30,7 @@ def select(clean: CleanSettings) -> tuple[ActiveRule, ...]:
 
     Raises:
         ConfigError: a name is unknown, or a rule's bounds exclude each other.
+
     """
     quality = clean.quality_rules
     given = _given(clean)
@@ -117,7 +118,7 @@ def _activate(rule: Rule, own: Mapping[str, Bounds], judging: bool) -> ActiveRul
     for code, kind in enumerate(KINDS):
         bounds = general
         if kind in rule.by_kind:
-            bounds = _looser(_merged(rule.by_kind[kind], default), general)
+            bounds = _loosened(general, rule.by_kind[kind])
         bounds = _merged(own.get(kind, Bounds()), bounds)
         if bounds.low is not None:
             low[code] = bounds.low
@@ -131,7 +132,10 @@ def _activate(rule: Rule, own: Mapping[str, Bounds], judging: bool) -> ActiveRul
     return ActiveRule(rule, judges, low, high)
 
 
-def _looser(first: Bounds, second: Bounds) -> Bounds:
-    low = None if first.low is None or second.low is None else min(first.low, second.low)
-    high = None if first.high is None or second.high is None else max(first.high, second.high)
-    return Bounds(low, high)
+def _loosened(general: Bounds, kind: Bounds) -> Bounds:
+    """The general bounds, on each side that the kind has one of its own replaced by the looser of the two."""
+    lows = [low for low in (general.low, kind.low) if low is not None]
+    highs = [high for high in (general.high, kind.high) if high is not None]
+    return Bounds(
+        general.low if kind.low is None else min(lows), general.high if kind.high is None else max(highs)
+    )

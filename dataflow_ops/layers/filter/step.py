@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import unicodedata
 import zlib
 from collections.abc import Mapping
+from dataclasses import asdict
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +19,7 @@ from dataflow_ops.kernels.arrow import F64, I64
 from dataflow_ops.kernels.words import units_of
 from dataflow_ops.layers.filter import function_words, markers, profile
 from dataflow_ops.layers.filter.measures import Context, Measures
-from dataflow_ops.layers.filter.rule import KINDS, ActiveRule, judge
+from dataflow_ops.layers.filter.rule import KINDS, ActiveRule, RuleInForce, in_force, judge
 from dataflow_ops.layers.filter.selection import select
 from dataflow_ops.protocols import Input, OutputSpec, Partitioning, Side
 from dataflow_ops.schema import REJECTS, VERDICTS
@@ -44,6 +47,7 @@ class FilterStep:
 
     Raises:
         ConfigError: the settings name a rule that does not exist, or bounds that exclude each other.
+
     """
 
     name = "filter"
@@ -62,9 +66,19 @@ class FilterStep:
         )
 
     @property
-    def rules(self) -> tuple[ActiveRule, ...]:
-        """The rules with this job's bounds, in the order in which they name the first failure."""
-        return self._rules
+    def rules(self) -> tuple[RuleInForce, ...]:
+        """The rules that judge, with this job's bounds, in the order in which they name the first failure."""
+        return tuple(in_force(active) for active in self._rules if active.judges.any())
+
+    def rules_tag(self) -> str:
+        """Name and version of the rule set as this job applies it, for every exported row.
+
+        ``default@1`` or ``default+gopher@1``, then a colon and 12 hex digits of the SHA-256 over the rules
+        with their versions and bounds.
+        """
+        text = json.dumps([asdict(rule) for rule in self.rules], sort_keys=True)
+        names = "+".join(["default", *self._clean.quality_rules.presets])
+        return f"{names}@{VERSION}:{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
     def fingerprint(self) -> Mapping[str, object]:
         """Rules with versions and bounds, word lists, folding, and the versions of tables and kernels."""
@@ -226,19 +240,8 @@ def _stats_table(stats: dict[str, F64], schema: pa.Schema, n: int) -> pa.Table:
 
 
 def _described(active: ActiveRule) -> dict[str, object]:
-    bounds = {
-        kind: [_finite(active.low[code]), _finite(active.high[code])]
-        for code, kind in enumerate(KINDS)
-        if active.judges[code]
-    }
-    return {
-        "name": active.rule.name,
-        "version": active.rule.version,
-        "gate": active.rule.gate,
-        "statistic": active.rule.statistic,
-        "bounds": bounds,
-    }
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
+    rule = active.rule
+    found: dict[str, object] = {"name": rule.name, "version": rule.version, "statistic": rule.statistic}
+    if active.judges.any():
+        found["bounds"] = {kind: list(bounds) for kind, bounds in in_force(active).by_kind.items()}
+    return found

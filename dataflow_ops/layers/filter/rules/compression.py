@@ -30,7 +30,7 @@ def zlib_window_floor(view: Measures) -> F64:
 
 
 def loop_share(view: Measures) -> F64:
-    """Share of bytes in stretches that repeat a period of 8 bytes or more at least three times in a row."""
+    """Share of bytes in stretches that hold the same 8 bytes or more at least five times in a row."""
     found: F64 = view.estimate[:, 2]
     return found
 

@@ -1,0 +1,87 @@
+"""The page of rules, made from the tables: ``python -m dataflow_ops.layers.filter.page > docs/rules.md``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from dataflow_ops.layers.filter.presets import PRESETS
+from dataflow_ops.layers.filter.rule import KINDS, Rule
+from dataflow_ops.layers.filter.rules import RULES
+
+_INTRODUCTION = """\
+# Rules of the filter
+
+Made from the tables in `dataflow_ops/layers/filter/` by `python -m dataflow_ops.layers.filter.page`; a test
+fails when they differ.
+
+A document is judged by gate **L1**, which counts characters, then by **L2**. Every statistic of a gate is
+measured for every document that reaches it and stored in `stats`; the first rule that fails, in the order of
+the table, is named in `rejects` with its exact value and bound. Bounds are inclusive. A statistic that can't
+be measured never passes.
+
+A rule judges the kinds of text named with it: `prose`, `code`, `table`, `dialogue`. The parser's hint says
+which are code and dialogues; without one, the shape of the lines decides (`profile.py`). `code: ≥ 0.12` is a
+bound of that kind alone.
+
+Only the rules' view is folded (NFKC, lower case); the stored text stays as it is.
+
+Settings, under `clean.quality_rules`: `disable` and `enable` take names; `rules` sets bounds by name, or for
+one kind as `zlib_ratio.code`; `presets` adds the published sets below. Names of RedPajama's quality signals
+are understood too. A general bound that is looser than a kind's own loosens the kind's.
+"""
+_FLOORS = """\
+
+`zlib_ratio` and `zlib_window` are compressed only where a cheap estimate can't settle them; elsewhere the
+value is null and `zlib_ratio_floor` or `zlib_window_floor` says what it does not fall below. Refused
+documents always have the exact value.
+"""
+
+
+def rules_page() -> str:
+    """The page as Markdown."""
+    judging = [rule for rule in RULES if _bounds(rule)]
+    measured = [rule for rule in RULES if not _bounds(rule)]
+    parts = [_INTRODUCTION, "\n## Default rules\n\n", _table(judging), _FLOORS]
+    parts += ["\n## Measured only, until a job gives bounds\n\n", _table(measured)]
+    for name, rules in PRESETS.items():
+        parts += [f"\n## Preset `{name}`\n\n", _table(rules)]
+    return "".join(parts)
+
+
+def _table(rules: Sequence[Rule]) -> str:
+    lines = [
+        "| rule | gate | statistic | bounds | judges | gets wrong | source |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for rule in rules:
+        said = " ".join((rule.measure.__doc__ or "").split()).replace("|", "\\|")
+        bounds = _bounds(rule) or "none"
+        bounds += "" if rule.default else " (off)"
+        alias = f" (`{rule.alias}`)" if rule.alias else ""
+        kinds = (
+            "all"
+            if len(rule.applies_to) == len(KINDS)
+            else ", ".join(k for k in KINDS if k in rule.applies_to)
+        )
+        lines.append(
+            f"| `{rule.name}`{alias} | {rule.gate} | `{rule.statistic}`: {said} | {bounds} | {kinds}"
+            f" | {rule.errs or '–'} | {rule.source} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _bounds(rule: Rule) -> str:
+    parts = _range(rule.low, rule.high)
+    for kind, bounds in rule.by_kind.items():
+        parts += [f"{kind}: {' '.join(_range(bounds.low, bounds.high))}"]
+    return "; ".join(parts)
+
+
+def _range(low: float | None, high: float | None) -> list[str]:
+    found = [] if low is None else [f"≥ {low:,g}"]
+    return found + ([] if high is None else [f"≤ {high:,.10g}"])
+
+
+if __name__ == "__main__":
+    sys.stdout.write(rules_page())
