@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dataflow_ops.kernels import unicode_classes as uc
@@ -21,6 +21,7 @@ def counted(texts):
     return count_classes(*string_buffers(pa.array(texts, pa.large_string())))
 
 
+@settings(deadline=None)  # the first call compiles
 @given(TEXTS)
 def test_counts_equal_a_plain_count(texts):
     table = uc.class_table()
@@ -89,6 +90,7 @@ def test_every_letter_mark_digit_and_control_of_the_lower_planes_has_its_class()
             assert table[cp] < uc.LATIN or cp == 0x3007, hex(cp)
 
 
+@settings(deadline=None)  # the first call compiles
 @given(st.characters(max_codepoint=0xFFFF, exclude_categories=["Cs"]))
 def test_fold_table(char):
     wanted = unicodedata.normalize("NFKC", char).lower()
@@ -97,6 +99,7 @@ def test_fold_table(char):
     assert chr(uc.fold_table(False, False)[ord(char)]) == char
 
 
+@settings(deadline=None)  # the first call compiles
 @given(st.lists(ANY, min_size=1, max_size=5))
 def test_entropy_equals_its_formula(texts):
     found = entropy(*string_buffers(pa.array(texts, pa.large_string())), np.arange(len(texts)))

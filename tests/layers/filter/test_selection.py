@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dataflow_ops.errors import ConfigError
@@ -107,6 +107,7 @@ def test_single_rules_of_presets_and_redpajama_names():
     assert not selected({"disable": ["rps_doc_frac_chars_top_3gram"]})["top_ngram_coverage"].judges.any()
 
 
+@settings(deadline=None)  # the first call compiles
 @given(st.sampled_from(sorted(known_rules())), st.floats(0, 1), st.sampled_from(["low", "high"]))
 def test_every_rule_is_reached_by_its_name(name, value, side):
     other = {"high": 10.0} if side == "low" else {"low": -1.0}

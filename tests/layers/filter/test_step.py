@@ -127,10 +127,10 @@ def test_kind_and_script():
     table = "\n".join(f"| {i} | value {i * 7} | {i * 13} |" for i in range(30))
     texts = [EN, ZH, code, table, "да " * 60, "これは日本語の文章です。漢字もあります。", "12 34 !!", EN, EN]
     verdicts = judged(texts, [""] * 7 + ["code", "dialogue"]).outputs["verdicts"]
-    assert verdicts["kind"].to_pylist() == ["prose", "prose", "code", "table", "prose", "prose", "prose", "code",
-                                            "dialogue"]  # fmt: skip
-    assert verdicts["script"].to_pylist() == ["latin", "han", "latin", "latin", "cyrillic", "kana", "none", "latin",
-                                              "latin"]  # fmt: skip
+    kinds = ["prose", "prose", "code", "table", "prose", "prose", "prose", "code", "dialogue"]
+    scripts = ["latin", "han", "latin", "latin", "cyrillic", "kana", "none", "latin", "latin"]
+    assert verdicts["kind"].to_pylist() == kinds
+    assert verdicts["script"].to_pylist() == scripts
 
 
 def test_dialogues_are_not_judged_as_prose():
@@ -153,8 +153,9 @@ def test_replacement_characters():
 
 def test_presets_add_published_rules():
     lists = "\n".join(f"- point {i} about the level of that gauge and the keeper" for i in range(40))
-    assert rules_of([EN, lists], using=step(presets=["gopher"], disable=["zlib_ratio", "stop_words",
-                    "top_ngram_coverage", "zlib_window", "repetition_ratio"])) == ["", "gopher_bullets"]  # fmt: skip
+    by_default = ["zlib_ratio", "stop_words", "top_ngram_coverage", "zlib_window", "repetition_ratio"]
+    using = step(presets=["gopher"], disable=by_default)
+    assert rules_of([EN, lists], using=using) == ["", "gopher_bullets"]
     assert rules_of([EN, EN + " {x}"], using=step(presets=["c4"])) == ["", "c4_curly_brackets"]
     no_stops = EN.replace(".", ",\n")
     assert rules_of([no_stops], using=step(presets=["fineweb"])) == ["fineweb_ended_lines"]
