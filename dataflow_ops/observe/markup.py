@@ -36,7 +36,12 @@ def esc(value: object, limit: int = MAX_NAME) -> Html:
 
 def name(value: object, limit: int = MAX_NAME) -> Html:
     """A name out of the data, its writing direction kept to itself; empty ones say so."""
-    return Html(f"<bdi>{esc(value, limit)}</bdi>") if value not in (None, "") else say("unknown")
+    if value in (None, ""):
+        return say("unknown")
+    shown = esc(value, limit)
+    # Only long words may be broken anywhere: the rest of a table stays readable.
+    far = ' class="far"' if max(map(len, shown.split()), default=0) > 24 else ""
+    return Html(f"<bdi{far}>{shown}</bdi>")
 
 
 def both(english: str, chinese: str) -> Html:

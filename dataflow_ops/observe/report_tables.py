@@ -12,7 +12,7 @@ from dataflow_ops.observe.chunks import Chunks
 from dataflow_ops.observe.losses import Losses, SourceLoss
 from dataflow_ops.observe.metrics import RunMetrics
 from dataflow_ops.observe.spread import Spread
-from dataflow_ops.settings import DatasetSettings, JobSettings
+from dataflow_ops.settings import DatasetSettings, JobSettings, SourceSettings
 
 TOP = 25
 """Rows shown of any list that may be long."""
@@ -200,7 +200,12 @@ def throughput(metrics: RunMetrics) -> list[dict[str, Any]]:
 def resolved_settings(settings: JobSettings) -> list[dict[str, Any]]:
     """All settings by dotted key; ``changed`` marks what differs from the defaults."""
     given = _flat(settings.model_dump(mode="json"))
-    default = _flat(JobSettings(dataset=DatasetSettings(id="default")).model_dump(mode="json"))
+    bare = JobSettings(dataset=DatasetSettings(id="default"), sources=(SourceSettings(path="-"),))
+    default = _flat(bare.model_dump(mode="json"))
+    for i in range(1, len(settings.sources)):
+        default |= {
+            k.replace(".0.", f".{i}.", 1): v for k, v in default.items() if k.startswith("sources.0.")
+        }
     return [
         {"key": key, "value": value, "changed": default.get(key) != value} for key, value in given.items()
     ]

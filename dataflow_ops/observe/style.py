@@ -4,7 +4,8 @@ from __future__ import annotations
 
 CSS = """
 :root{color-scheme:light dark;--bg:#f5f6f8;--card:#fff;--ink:#1a222d;--muted:#5c6878;--line:#e2e6eb;
---kept:#0d8a86;--removed:#dd9a2b;--dead:#c63d49;--fill:#3a67c8;--soft:#e7edf9;--warn:#fff6e3;--warnline:#e2a93c;
+--kept:#0d8a86;--removed:#dd9a2b;--dead:#c63d49;--fill:#3a67c8;--soft:#e7edf9;--warn:#fff6e3;
+--warnline:#e2a93c;
 --head:#eef1f5}
 @media (prefers-color-scheme:dark){:root{--bg:#0f141a;--card:#18202a;--ink:#e4e9f0;--muted:#98a5b5;
 --line:#2b3542;--kept:#38b2ac;--removed:#e0b050;--dead:#ee6b75;--fill:#7fa2ee;--soft:#202c42;--warn:#2b2412;
@@ -44,14 +45,15 @@ section.alarms{background:var(--warn);border-color:var(--warnline)}
 .alarms li{margin:4px 0;overflow-wrap:anywhere}
 .two,.three{display:grid;gap:22px 28px;grid-template-columns:repeat(2,minmax(0,1fr))}
 .three{grid-template-columns:repeat(3,minmax(0,1fr))}
-@media (max-width:860px){.two,.three{grid-template-columns:minmax(0,1fr)}.top{flex-direction:column}}
+@media screen and (max-width:860px){.two,.three{grid-template-columns:minmax(0,1fr)}
+.top{flex-direction:column}}
 .wide{overflow-x:auto}
 table{border-collapse:collapse;width:100%;font-size:13.5px}
 th{font-weight:600;color:var(--muted);text-align:left;font-size:12.5px;white-space:nowrap}
 th,td{padding:5px 10px 5px 0;border-bottom:1px solid var(--line);vertical-align:middle}
 th:last-child,td:last-child{padding-right:0}
 tbody tr:last-child td{border-bottom:0}
-td{overflow-wrap:anywhere}
+td{overflow-wrap:break-word}bdi.far{overflow-wrap:anywhere}
 td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap;overflow-wrap:normal}
 td.b,th.b{width:34%;min-width:110px}
 td code,pre{font:12.5px/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
@@ -65,7 +67,8 @@ tbody th{font-size:13.5px;color:var(--ink);overflow-wrap:anywhere;white-space:no
 .fillc{background:var(--fill)}.ghost{background:var(--soft)}
 .key{display:flex;flex-wrap:wrap;gap:4px 16px;font-size:13px;color:var(--muted);margin:0 0 8px}
 .key i{display:inline-block;width:11px;height:11px;border-radius:3px;margin-right:6px;vertical-align:-1px}
-.tag{display:inline-block;background:var(--soft);border-radius:6px;padding:0 7px;font-size:12px}
+.tag{display:inline-block;white-space:nowrap;background:var(--soft);border-radius:6px;padding:0 7px;
+font-size:12px}
 .tag.bad{background:var(--warn);border:1px solid var(--warnline)}
 figure{margin:0}.two+div{margin-top:20px}
 svg{display:block;width:100%;height:auto}
@@ -81,10 +84,14 @@ white-space:pre-wrap;overflow-wrap:anywhere}
 html.zh-on .zh{display:inline}html.zh-on .en{display:none}
 footer{color:var(--muted);font-size:12.5px;margin-top:18px}
 @media print{:root{color-scheme:light;--bg:#fff;--card:#fff;--ink:#111;--muted:#444;--line:#ccc;
---kept:#0d8a86;--removed:#dd9a2b;--dead:#c63d49;--fill:#3a67c8;--soft:#e7edf9;--warn:#fff6e3;--warnline:#e2a93c;--head:#f2f4f7}
+--kept:#0d8a86;--removed:#dd9a2b;--dead:#c63d49;--fill:#3a67c8;--soft:#e7edf9;--warn:#fff6e3;
+--warnline:#e2a93c;--head:#f2f4f7}
 body{font-size:12px}.page{max-width:none;padding:0}.switch,nav,summary{display:none}
 section{break-inside:avoid-page;border-radius:0;padding:10px 0;border-width:1px 0 0}
-section.long{break-inside:auto}tr,figure{break-inside:avoid}
+section.long{break-inside:auto}tr,figure,.two>div{break-inside:avoid}
+h2,h3,h2+p{break-after:avoid}td.b,th.b{width:22%;min-width:60px}.wide{overflow:visible}th,th.n{white-space:normal}
+.tiles{grid-template-columns:repeat(6,1fr)}.tile{padding:6px 9px}.tile b{font-size:16px}
+table{font-size:11px}th{font-size:10.5px}.two{gap:14px 20px}
 .bar,.bar i,.tag,pre,.alarms{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
 """
 """Light and dark by the reader's setting; narrow screens stack; print is light and unfolded of chrome."""

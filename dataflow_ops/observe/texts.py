@@ -162,7 +162,7 @@ TEXTS: dict[str, tuple[str, str]] = {
     "docs_s": ("documents/s", "文档/秒"),
     "mb_s": ("MB/s", "MB/秒"),
     "tokens_s": ("tokens/s", "token/秒"),
-    "tasks": ("tasks (done before)", "任务（先前已完成）"),
+    "tasks": ("tasks (skipped)", "任务（跳过）"),
     "numbers": ("Numbers", "数据表"),
     "others": ("all others", "其他合计"),
     "unknown": ("(none)", "（无）"),

@@ -6,11 +6,13 @@ from collections import Counter
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.console import Console
 
 from dataflow_ops import schema
 from dataflow_ops.errors import ConfigError
-from dataflow_ops.observe.audit import sample, to_csv, to_table
+from dataflow_ops.observe.audit import _Reservoirs, sample, to_csv, to_table
 
 
 def test_every_way_out_is_sampled_with_its_text(finished):
@@ -114,3 +116,23 @@ def test_console_table_shows_markup_literally(finished):
     text = console.export_text()
     assert "\x1b[31m" not in text
     assert "<script>" in text
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("abc"), st.sampled_from("xyz"), st.integers(0, 10**6)),
+        max_size=60,
+        unique=True,
+    ),
+    st.integers(1, 12),
+)
+def test_forgetting_early_changes_nothing(items, n):
+    pruned, whole = _Reservoirs(n), _Reservoirs(10**6)
+    for rule, source, draw in items:
+        pick = (draw, f"{rule}{source}{draw}", "", {})
+        pruned.offer((rule, source), [pick])
+        pruned.prune()
+        whole.offer((rule, source), [pick])
+    whole.n = n
+    assert pruned.allot() == whole.allot()
+    assert len(pruned.allot()) == min(n, len(items))

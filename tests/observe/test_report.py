@@ -112,6 +112,15 @@ def test_numbers_are_those_of_the_run(data):
     assert sum(data["lengths"]["chars"]["counts"]) == 13
 
 
+def test_only_what_differs_from_the_defaults_is_marked(finished):
+    sources = [{"path": "a", "source_id": "a"}, {"path": "b", "source_id": "b", "kind": "jsonl"}]
+    data = build_report_data(finished, RunMetrics(), {}, job(sources=sources, dedup={"near": False}))
+    assert {s["key"] for s in data["settings"] if s["changed"]} == {
+        "dataset.id", "dedup.near", "sources.0.path", "sources.0.source_id",
+        "sources.1.path", "sources.1.source_id", "sources.1.kind",
+    }  # fmt: skip
+
+
 def test_losses_by_source(data):
     one = next(s for s in data["sources"] if s["source"] == "src1")
     # Parse: 10 texts, a reject, a dead letter. Mixing left one out.
