@@ -5,10 +5,19 @@ from hypothesis import strategies as st
 from dataflow_ops.kernels.arrow import string_buffers
 from dataflow_ops.kernels.lines import COLUMNS, line_shape
 
-LINE = st.sampled_from(
-    ["", "  ", "- item", "-x", "• 项", "A line.", "A line.", "said \"so.\"", "wait...", "等…", "f(x):",
-     "  if (a) {", "}", "x = 1;", "a | b | c", "a\tb\tc", "plain", "a line that is rather longer than thirty characters", "。"]
-)  # fmt: skip
+LINES = [
+    *["", "  ", "- item", "-x", "• 项", "A line.", "A line.", 'said "so."', "wait...", "等…", "。", "f(x):"],
+    *[
+        "  if (a) {",
+        "}",
+        "x = 1;",
+        "a | b | c",
+        "a\tb\tc",
+        "plain",
+        "a line that is longer than thirty characters",
+    ],
+]
+LINE = st.sampled_from(LINES)
 TEXT = st.lists(LINE, max_size=30).map("\n".join)
 STOPS = ".!?…。！？"
 
