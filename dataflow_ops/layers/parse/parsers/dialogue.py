@@ -57,7 +57,8 @@ def _turn(turn: object, where: str) -> dict[str, Any]:
     name = turn.get(role_key)
     if not isinstance(name, str) or name.strip().lower() not in ROLES:
         raise MalformedRecord(f"{where}.{role_key} is {name!r:.60}; known: {', '.join(sorted(ROLES))}")
-    rest = {k: turn[k] for k in sorted(turn) if k not in (role_key, content_key)}
+    # Parquet fills the keys that a turn lacks with null.
+    rest = {k: turn[k] for k in sorted(turn) if k not in (role_key, content_key) and turn[k] is not None}
     content = turn.get(content_key)
     if isinstance(content, list):
         parts = [_part(part, where) for part in content]

@@ -15,7 +15,8 @@ from dataflow_ops.layers.parse.readers.window import Window
 from dataflow_ops.layers.parse.records import BadRecord, Item, RawRecord, Skipped, SourceFile
 from dataflow_ops.layers.parse.streams import HashedReader, blocks
 
-_MARKER: Final = b"\r\n\r\nWARC/1."
+_MAGIC: Final = b"WARC/1."
+_MARKER: Final = b"\r\n\r\n" + _MAGIC
 _MAX_HEADER: Final = 64 << 10
 _OTHER_TYPES: Final = frozenset({"warcinfo", "request", "metadata", "revisit", "continuation"})
 
@@ -63,7 +64,7 @@ def _record(window: Window, file: SourceFile) -> Item:
         error_too = DocumentTooCostly(f"{length} bytes; parse.max_document_mb allows {limit:g} MB")
         return _bad(window, header_size, start, error_too, file, url)
     stop = header_size + length
-    available = window.ensure(stop + 4 + 7)
+    available = window.ensure(stop + 4 + len(_MAGIC))
     if available < stop and window.find(_MARKER, header_size, available) < 0:
         message = f"the last record promises {length} bytes, {available - header_size} are there"
         raise window.failure or TruncatedFile(message, start)
@@ -78,7 +79,10 @@ def _record(window: Window, file: SourceFile) -> Item:
 def _header(window: Window) -> tuple[dict[str, str] | None, int]:
     """Fields by lower-case name and the header's size; None and the bytes to skip if there is none."""
     available = window.ensure(16)
-    if window.peek(0, 7) != b"WARC/1.":
+    begin = window.peek(0, len(_MAGIC))
+    if begin != _MAGIC:
+        if len(begin) < len(_MAGIC) and _MAGIC.startswith(begin):
+            raise window.failure or TruncatedFile("the file ends inside a record's header", window.offset)
         return None, 0
     end = window.find(b"\r\n\r\n", 0, available)
     while end < 0 and available < _MAX_HEADER:
@@ -90,7 +94,7 @@ def _header(window: Window) -> tuple[dict[str, str] | None, int]:
     if end < 0:
         if available < _MAX_HEADER:
             raise window.failure or TruncatedFile("the file ends inside a record's header", window.offset)
-        return None, 7
+        return None, len(_MAGIC)
     fields: dict[str, str] = {}
     last = ""
     for row in window.peek(0, end).decode("utf-8", "replace").split("\r\n")[1:]:
@@ -104,12 +108,10 @@ def _header(window: Window) -> tuple[dict[str, str] | None, int]:
 
 
 def _ends_well(window: Window, stop: int, available: int) -> bool:
-    """Whether a record end and the next header (or the end of the file) stand at ``stop``."""
+    """Whether a record's end (two CRLF; some writers: one), or the end of the file, stands at ``stop``."""
     tail = window.peek(stop, min(available, stop + 11))
     rest = tail.lstrip(b"\r\n")
-    return (not rest and available <= stop + 4) or (
-        len(tail) - len(rest) > 0 and b"WARC/1.".startswith(rest[:7]) and bool(rest)
-    )
+    return not rest or tail.startswith(b"\r\n\r\n") or (rest != tail and _MAGIC.startswith(rest[:7]))
 
 
 def _bad(
