@@ -65,8 +65,8 @@ _MULTI_BYTE: Final = frozenset(
 
 _KNOWN: Final = frozenset(
     "utf-8 utf-16-le utf-16-be utf-32 utf-32-le utf-32-be gb18030 big5hkscs cp932 euc_jp iso2022_jp cp949 hz "
-    "cp866 koi8-r koi8-u mac-roman mac-cyrillic cp874 cp1250 cp1251 cp1252 cp1253 cp1254 cp1255 cp1256 cp1257 "
-    "cp1258 "
+    "cp866 koi8-r koi8-u mac-roman mac-cyrillic cp874 cp1250 cp1251 cp1252 cp1253 cp1254 cp1255 cp1256 "
+    "cp1257 cp1258 "
     "iso8859-2 iso8859-3 iso8859-4 iso8859-5 iso8859-6 iso8859-7 iso8859-8 iso8859-10 iso8859-13 iso8859-14 "
     "iso8859-15 iso8859-16".split()
 )

@@ -15,7 +15,7 @@ SENTENCES = {
     "fr": "Le ciel sera nuageux à Genève ; les températures ne dépasseront pas cinq degrés l’après-midi.",
     "de": "Morgen wird es in München überwiegend bewölkt; die Höchstwerte liegen bei fünf Grad, bei Schnee.",
     "es": "Mañana habrá niebla en el valle del Ebro; las máximas no pasarán de diez grados según él.",
-    "pl": "Jutro będzie pochmurno, miejscami może spaść śnieg; wzrośnie w południe.",
+    "pl": "Już jutro będzie pochmurno, miejscami może spaść śnieg; wzrośnie w południe.",
     "el": "Αύριο ο καιρός θα είναι γενικά αίθριος με λίγες νεφώσεις στα βόρεια της χώρας.",
     "he": "מחר יהיה מזג האוויר נאה ברוב חלקי הארץ ובצפון ייתכן גשם קל.",
 }
@@ -82,7 +82,7 @@ def test_http_before_meta() -> None:
 @pytest.mark.parametrize(
     ("label", "codec"),
     [("GB2312", "gb18030"), ("ISO-8859-1", "cp1252"), (' "Shift_JIS" ', "cp932"), ("EUC-KR", "cp949"),
-     ("UTF8", "utf-8"), ("rot13", ""), ("hex", ""), ("", ""), ("x-unknown", ""), ("日本", ""), ("a\x00b", "")],
+     ("UTF8", "utf-8"), ("rot13", ""), ("hex", ""), ("", ""), ("日本", ""), ("a\x00b", "")],
 )  # fmt: skip
 def test_labels_mean_what_browsers_take_them_for(label: str, codec: str) -> None:
     assert python_codec(label) == codec
