@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import itertools
 import os
 import time
 from collections.abc import Iterator
@@ -36,7 +37,8 @@ class LocalStore:
         self.root = Path(root)
         self._disk = disk or Disk()
         self._durable_folders: set[Path] = set()
-        self._stamp = 0
+        # Distinct for threads that share a store, too.
+        self._stamps = itertools.count(time.time_ns())
 
     def read(self, uri: str, offset: int = 0, length: int | None = None) -> bytes:
         """See :meth:`BlobStore.read`."""
@@ -194,8 +196,7 @@ class LocalStore:
     def _temporary(self, uri: str) -> Path:
         final = self._path(uri)
         self._make_folder(final.parent)
-        self._stamp = max(self._stamp + 1, time.time_ns())
-        return final.with_name(f"{final.name}{TEMPORARY}{os.getpid()}_{self._stamp}")
+        return final.with_name(f"{final.name}{TEMPORARY}{os.getpid()}_{next(self._stamps)}")
 
     def _make_folder(self, folder: Path) -> None:
         """Make a folder durable up to the root, once per process.

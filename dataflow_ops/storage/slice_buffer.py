@@ -42,7 +42,7 @@ class SliceBuffer:
         """Take rows in.
 
         Raises:
-            StorageError: no ``slice`` column, or a null in it.
+            StorageError: no ``slice`` column, or a null in it. An empty name is found when rows are sorted.
         """
         if SLICE_COLUMN not in table.column_names:
             raise StorageError("rows of a sliced output need a 'slice' column")
@@ -84,6 +84,8 @@ class SliceBuffer:
         if isinstance(codes, pa.ChunkedArray):
             codes = codes.combine_chunks()
         names = codes.dictionary.to_pylist()
+        if "" in names:
+            raise StorageError("a row of a sliced output names no slice")
         ranks = np.empty(len(names), np.int64)
         order = sorted(range(len(names)), key=lambda i: str(names[i]))
         ranks[order] = np.arange(len(names))

@@ -64,6 +64,37 @@ def test_power_cut_at_every_step(tmp_path: Path, after: bool, keep_names: bool) 
         assert len([p for p in root.rglob("*") if p.is_file()]) == 2
 
 
+def test_power_cut_while_a_broken_copy_is_replaced(tmp_path: Path) -> None:
+    """At no moment does the broken copy pass for the right one, nor is the way to a good one blocked."""
+    good = hashlib.sha256(PAYLOAD).hexdigest()
+
+    def mend(store: LocalStore) -> None:
+        staged = store.stage("d/x")
+        try:
+            staged.write(PAYLOAD)
+            store.publish(staged.path, "d/x", staged.finish(), recorded=good)
+        finally:
+            staged.discard()
+
+    def broken(root: Path) -> Path:
+        (root / "d").mkdir(parents=True)
+        (root / "d/x").write_bytes(b"rotten")
+        return root
+
+    trial = PowerCutDisk(broken(tmp_path / "trial"))
+    mend(LocalStore(tmp_path / "trial", trial))
+    for step in range(len(trial.steps)):
+        root = broken(tmp_path / f"{step}")
+        disk = PowerCutDisk(root, stop_at=step)
+        with pytest.raises(PowerCut):
+            mend(LocalStore(root, disk))
+        disk.power_cut()
+        store = LocalStore(root)
+        assert (root / "d/x").read_bytes() in (b"rotten", PAYLOAD) if (root / "d/x").exists() else True
+        mend(store)
+        assert store.read("d/x") == PAYLOAD
+
+
 def test_published_survives_a_power_cut(tmp_path: Path) -> None:
     disk = PowerCutDisk(tmp_path / "store")
     publish_two(LocalStore(tmp_path / "store", disk))
