@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+_MAX_PIECES = 64
+"""Files written at once; a shard that needs more is cut again."""
 _KEYS = [("order", "ascending"), ("id", "ascending"), ("repetition", "ascending")]
 
 
@@ -43,9 +46,7 @@ def sorted_shards(
         _spill(held, spilled, scratch)
         held = []
     for shard in sorted(spilled):
-        yield shard, _from_files(spilled[shard], limit, scratch, 0, 2**64)
-        for path in spilled[shard]:
-            path.unlink(missing_ok=True)
+        yield shard, _from_files(spilled[shard], limit, scratch / f"shard-{shard:05d}")
 
 
 def _in_memory(rows: pa.Table) -> Iterator[tuple[int, Iterator[pa.Table]]]:
@@ -66,33 +67,43 @@ def _spill(held: list[pa.Table], spilled: dict[int, list[Path]], scratch: Path) 
         files.append(path)
 
 
-def _from_files(paths: list[Path], limit: int, scratch: Path, low: int, high: int) -> Iterator[pa.Table]:
-    """Rows of one shard with ``low <= order < high``, sorted; ranges that are too large are halved.
+def _from_files(paths: list[Path], limit: int, name: Path) -> Iterator[pa.Table]:
+    """Rows of some files, sorted; files that are too large are cut into ranges of ``order`` first.
 
-    The order is a uniform hash, so halving its range halves the rows; a range of one value is sorted at
-    once however large it is.
+    The order is a uniform hash, so that equal ranges hold about equally many rows; rows of one and the
+    same order are sorted at once however many they are. The files are removed.
     """
     size = sum(p.stat().st_size for p in paths)
-    if size <= limit or high - low <= 1:
-        tables = [t for path in paths for t in _read(path)]
-        if tables:
-            yield pa.concat_tables(tables).sort_by(_KEYS)
+    low, high = _span(paths) if size > limit else (0, 0)
+    if low == high:
+        rows = pa.concat_tables([t for path in paths for t in _read(path)])
+        for path in paths:
+            path.unlink()
+        yield rows.sort_by(_KEYS)
         return
-    middle = (low + high) // 2
-    halves: tuple[list[Path], list[Path]] = ([], [])
-    for path in paths:
-        for i, table in enumerate(_read(path)):
-            below = pc.less(table["order"], pa.scalar(middle, pa.uint64()))
-            for half, mask in zip((0, 1), (below, pc.invert(below)), strict=True):
-                part = table.filter(mask)
-                if part.num_rows:
-                    target = scratch / f"{path.stem}-{i}-{half}.arrow"
-                    _write(target, part)
-                    halves[half].append(target)
-    yield from _from_files(halves[0], limit, scratch, low, middle)
-    yield from _from_files(halves[1], limit, scratch, middle, high)
-    for path in (*halves[0], *halves[1]):
-        path.unlink(missing_ok=True)
+    pieces = min(_MAX_PIECES, size // limit + 1)
+    ends = np.array([low + (high - low) * i // pieces for i in range(1, pieces)], np.uint64)
+    targets = [name.with_name(f"{name.name}-{i}") for i in range(pieces)]
+    with ExitStack() as stack:
+        writers: dict[int, pa.RecordBatchWriter] = {}
+        for path in paths:
+            for table in _read(path):
+                piece = np.searchsorted(ends, table["order"].to_numpy(), side="left")
+                for i in np.unique(piece):
+                    if i not in writers:
+                        sink = stack.enter_context(pa.OSFile(str(targets[i]), "wb"))
+                        writers[i] = stack.enter_context(pa.ipc.new_stream(sink, table.schema))
+                    writers[i].write_table(table.filter(pa.array(piece == i)))
+            path.unlink()
+    for target in targets:
+        if target.exists():
+            yield from _from_files([target], limit, target)
+
+
+def _span(paths: list[Path]) -> tuple[int, int]:
+    """Smallest and largest order in some files."""
+    found = [pc.min_max(t["order"]).as_py() for path in paths for t in _read(path)]
+    return min(f["min"] for f in found), max(f["max"] for f in found)
 
 
 def _write(path: Path, table: pa.Table) -> None:

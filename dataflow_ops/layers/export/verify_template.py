@@ -8,7 +8,7 @@ Needs Python 3.9 or later and pyarrow; for jsonl.zst shards also zstandard. Run 
 It checks the SHA-256, rows and tokens of every shard and lineage file against manifest.json, that no
 step lost or made up a record, that ids are unique, that every duplicate's survivor is there and is no
 duplicate itself, and that the documents called exported are those in the shards, each in the shard that
-its lineage names. Memory is bounded: ids are looked at in passes by their first digits.
+its lineage names. Memory is bounded: ids are looked at range by range.
 
 Ends with 0 when all is well, else with 1.
 """
@@ -164,18 +164,17 @@ def check_shards(root: Path, shards: list[dict[str, Any]], report: Report) -> No
 
 
 def check_documents(root: Path, manifest: dict[str, Any], per_pass: int, report: Report) -> None:
-    """Ids, fates, survivors and whereabouts of documents, in passes over the first digits of their ids."""
+    """Ids, fates, survivors and whereabouts of documents, range by range of ids."""
     total = sum(f["rows"] for f in manifest["lineage"])
-    digits = 0
-    while total > per_pass * 16**digits and digits < 4:
-        digits += 1
+    passes = max(1, -(-total // per_pass))
     fates: dict[str, int] = {}
     by_step: dict[str, int] = {}
     problems: dict[str, list[str]] = {"ids": [], "survivors": [], "exported": []}
     seen = {"survivors": 0, "exported": 0}
-    for number in range(16**digits):
-        prefix = f"{number:0{digits}x}" if digits else ""
-        one_pass(root, manifest, prefix, fates, by_step, problems, seen)
+    for number in range(passes):
+        # Ids are hashes, so equal ranges hold about equally many.
+        ids = Range(2**128 * number // passes, 2**128 * (number + 1) // passes)
+        one_pass(root, manifest, ids, fates, by_step, problems, seen)
     report.add("ids: unique in lineage and in shards", total, problems["ids"])
     report.add("duplicates: survivor there, and no duplicate", seen["survivors"], problems["survivors"])
     report.add("exported = rows of the shards, in the named shard", seen["exported"], problems["exported"])
@@ -198,81 +197,104 @@ def check_documents(root: Path, manifest: dict[str, Any], per_pass: int, report:
     print("fates: " + ", ".join(f"{name} {count:,}" for name, count in sorted(fates.items())))
 
 
+class Range:
+    """A range of ids, ``first <= id < end`` as numbers."""
+
+    def __init__(self, first: int, end: int) -> None:
+        self.first = first
+        self.end = end
+
+    def binary(self, column: Any) -> Any:
+        """Which ids of a binary column are inside; a missing one counts as the first of all."""
+        ids = pc.fill_null(column.cast(pa.binary()), b"")
+        low = pa.scalar(self.first.to_bytes(16, "big") if self.first else b"", pa.binary())
+        mask = pc.greater_equal(ids, low)
+        if self.end < 2**128:
+            mask = pc.and_(mask, pc.less(ids, pa.scalar(self.end.to_bytes(16, "big"), pa.binary())))
+        return mask
+
+    def text(self, column: Any) -> Any:
+        """Which ids of a column of hexadecimal digits are inside."""
+        mask = pc.greater_equal(column, pa.scalar(f"{self.first:032x}", column.type))
+        if self.end < 2**128:
+            mask = pc.and_(mask, pc.less(column, pa.scalar(f"{self.end:032x}", column.type)))
+        return mask
+
+
 def one_pass(
     root: Path,
     manifest: dict[str, Any],
-    prefix: str,
+    ids: Range,
     fates: dict[str, int],
     by_step: dict[str, int],
     problems: dict[str, list[str]],
     seen: dict[str, int],
 ) -> None:
-    """Check the documents whose id begins with ``prefix``, and the duplicates whose survivor's id does."""
-    known: dict[str, tuple[str, str | None]] = {}
-    awaited: list[tuple[str, str]] = []
-    columns = ["doc_id", "fate", "step", "survivor_id", "shard"]
+    """Check the documents whose id is in a range, and the duplicates whose survivor's id is."""
+    known: dict[bytes, tuple[str, str]] = {}
+    pairs: dict[tuple[str, str], tuple[str, str]] = {}
+    awaited: list[tuple[bytes, bytes]] = []
     for entry in manifest["lineage"]:
-        for table in read(root / entry["path"], columns):
-            for row in table.to_pylist():
-                doc_id = row["doc_id"].hex()
-                if row["fate"] == "duplicate":
-                    survivor = row["survivor_id"].hex() if row["survivor_id"] else ""
-                    if survivor.startswith(prefix) or (not survivor and not int(prefix or "0", 16)):
-                        awaited.append((doc_id, survivor))
-                if not doc_id.startswith(prefix):
-                    continue
+        for table in read(root / entry["path"], ["doc_id", "fate", "step", "survivor_id", "shard"]):
+            duplicates = table.filter(pc.equal(table["fate"], "duplicate"))
+            duplicates = duplicates.filter(ids.binary(duplicates["survivor_id"]))
+            awaited += zip(duplicates["doc_id"].to_pylist(), duplicates["survivor_id"].to_pylist())  # noqa: B905
+            mine = table.filter(ids.binary(table["doc_id"]))
+            columns = [mine[c].to_pylist() for c in ("doc_id", "fate", "step", "shard")]
+            for doc_id, fate, step, shard in zip(*columns):  # noqa: B905 - strict came with Python 3.10
                 if doc_id in known:
-                    problems["ids"].append(f"{doc_id}: twice in lineage ({entry['path']})")
-                known[doc_id] = (row["fate"], row["shard"] or None)
-                fates[row["fate"]] = fates.get(row["fate"], 0) + 1
-                if row["fate"] == "rejected":
-                    by_step[row["step"]] = by_step.get(row["step"], 0) + 1
+                    problems["ids"].append(f"{doc_id.hex()}: twice in lineage ({entry['path']})")
+                # One pair per shard, not per document: that is most of the memory.
+                known[doc_id] = pairs.setdefault((fate, shard), (fate, shard))
+                fates[fate] = fates.get(fate, 0) + 1
+                if fate == "rejected":
+                    by_step[step] = by_step.get(step, 0) + 1
     based = manifest.get("base") is not None
+    seen["survivors"] += len(awaited)
     for doc_id, survivor in awaited:
-        seen["survivors"] += 1
+        name = survivor.hex() if survivor else "(none)"
         if survivor not in known:
-            if not based:
-                problems["survivors"].append(
-                    f"{doc_id}: its survivor {survivor or '(none)'} is not in lineage"
-                )
+            if not based or not survivor:
+                problems["survivors"].append(f"{doc_id.hex()}: its survivor {name} is not in lineage")
         elif known[survivor][0] == "duplicate":
-            problems["survivors"].append(f"{doc_id}: its survivor {survivor} is a duplicate itself")
-    check_exported(root, manifest["shards"], prefix, known, problems, seen)
+            problems["survivors"].append(f"{doc_id.hex()}: its survivor {name} is a duplicate itself")
+    check_exported(root, manifest["shards"], ids, known, problems, seen)
 
 
 def check_exported(
     root: Path,
     shards: list[dict[str, Any]],
-    prefix: str,
-    known: dict[str, tuple[str, str | None]],
+    ids: Range,
+    known: dict[bytes, tuple[str, str]],
     problems: dict[str, list[str]],
     seen: dict[str, int],
 ) -> None:
     """Compare the rows of the shards with the documents called exported."""
-    repeated: dict[str, list[int]] = {}
+    repeated: dict[bytes, int] = {}  # one bit per repetition
     for entry in shards:
         for table in read(root / entry["path"], ["id", "repetition"]):
-            for row in table.filter(pc.starts_with(table["id"], prefix)).to_pylist():
-                doc_id, repetition = row["id"], row["repetition"]
-                numbers = repeated.setdefault(doc_id, [])
-                if repetition in numbers:
+            mine = table.filter(ids.text(table["id"]))
+            for name, repetition in zip(mine["id"].to_pylist(), mine["repetition"].to_pylist()):  # noqa: B905
+                doc_id = bytes.fromhex(name)
+                bits = repeated.get(doc_id, 0)
+                if bits >> repetition & 1:
                     problems["ids"].append(
-                        f"{doc_id}: twice in the shards (repetition {repetition}, {entry['path']})"
+                        f"{name}: twice in the shards (repetition {repetition}, {entry['path']})"
                     )
-                numbers.append(repetition)
+                repeated[doc_id] = bits | 1 << repetition
                 if repetition == 0:
                     seen["exported"] += 1
-                    fate, shard = known.get(doc_id, ("missing in lineage", None))
+                    fate, shard = known.get(doc_id, ("missing in lineage", ""))
                     if fate != "exported":
-                        problems["exported"].append(f"{doc_id}: in {entry['path']}, but its fate is: {fate}")
+                        problems["exported"].append(f"{name}: in {entry['path']}, but its fate is: {fate}")
                     elif shard != entry["path"]:
-                        problems["exported"].append(f"{doc_id}: in {entry['path']}, but lineage says {shard}")
-    for doc_id, numbers in repeated.items():
-        if sorted(numbers) != list(range(len(numbers))):
-            problems["exported"].append(f"{doc_id}: repetitions {sorted(numbers)} have gaps")
+                        problems["exported"].append(f"{name}: in {entry['path']}, but lineage says {shard}")
+    for doc_id, bits in repeated.items():
+        if bits & (bits + 1):
+            problems["exported"].append(f"{doc_id.hex()}: a repetition is missing")
     for doc_id, (fate, _) in known.items():
         if fate == "exported" and doc_id not in repeated:
-            problems["exported"].append(f"{doc_id}: exported, but in no shard")
+            problems["exported"].append(f"{doc_id.hex()}: exported, but in no shard")
 
 
 def read(path: Path, columns: list[str]) -> Iterator[pa.Table]:

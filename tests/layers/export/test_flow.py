@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dataflow_ops.errors import ConservationError
+from dataflow_ops.layers.export import sort
 from dataflow_ops.layers.export.columns import EXPORTED
 from tests.layers.export.flow import drawn_ids, fates, job, make_chunks, publish, run_flow
 
@@ -108,23 +110,20 @@ def test_bytes_do_not_depend_on_batches_groups_or_memory(format_: str, tmp_path:
     assert len(first.shards) >= 7
 
 
-def test_the_spill_to_disk_really_happens_and_leaves_nothing(tmp_path: Path) -> None:
-    from dataflow_ops.layers.export import sort
+def test_the_spill_to_disk_really_happens_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[Path] = []
 
-    used: list[Path] = []
-    original = sort._write
+    def spy(path: Path) -> Iterator[pa.Table]:
+        read.append(path)
+        yield from original(path)
 
-    def spy(path: Path, table: pa.Table) -> None:
-        used.append(path)
-        original(path, table)
-
-    sort._write = spy
-    try:
-        run_flow(job(output={"shards": 1, "partition_by": []}), make_chunks(), tmp_path, budget=20_000)
-    finally:
-        sort._write = original
-    assert any("-0-" in p.name or p.stem.endswith("-1") for p in used), "no range was halved"
-    assert not [p for p in used if p.exists()]
+    original = sort._read
+    monkeypatch.setattr(sort, "_read", spy)
+    run_flow(job(output={"shards": 1, "partition_by": []}), make_chunks(), tmp_path, budget=20_000)
+    assert {p.stem for p in read} >= {"shard-00000-00000", "shard-00000-0", "shard-00000-1"}
+    assert not [p for p in read if p.exists()]
 
 
 def test_rows_are_shuffled_across_chunks_the_same_way_each_time(tmp_path: Path) -> None:
@@ -162,3 +161,26 @@ def test_a_version_reads_as_one_data_set(tmp_path: Path) -> None:
     manifest = json.loads((root / "manifest.json").read_text())
     assert manifest["totals"]["rows"] == flow.counts["export"].kept
     assert "/data/" not in json.dumps(manifest)
+
+
+def test_every_partition_key_routes_its_rows(tmp_path: Path) -> None:
+    keys = ["source", "kind", "quality_level", "language", "domain"]
+    flow = run_flow(job(output={"partition_by": keys, "shards": 20}), make_chunks(), tmp_path)
+    for name, (path, _, attributes) in flow.shards.items():
+        for row in pq.read_table(path, partitioning=None).to_pylist():
+            folders = name.split("/")[:-1]
+            assert [f.split("=")[0] for f in folders] == keys
+            assert [f.split("=")[1].replace("%3A", ":") for f in folders] == [row[k] for k in keys]
+            assert attributes["partition"] == {k: row[k] for k in keys}
+
+
+def test_copies_of_a_document_lie_apart(tmp_path: Path) -> None:
+    mixing = {"target_tokens": 10**6, "sampling": {"web": 0.5, "code": 0.5}, "max_repetition": 4}
+    flow = run_flow(
+        job(output={"shards": 1, "partition_by": []}, mixing=mixing), make_chunks(), tmp_path, groups=1
+    )
+    [(path, _, attributes)] = flow.shards.values()
+    ids = pq.read_table(path, partitioning=None)["id"].to_pylist()
+    assert set(Counter(ids).values()) == {4}
+    assert attributes["documents"] == len(set(ids))
+    assert sum(a == b for a, b in pairwise(ids)) < len(ids) / 20
