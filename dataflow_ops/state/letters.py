@@ -161,6 +161,27 @@ def add_letters(
         )
 
 
+def chunk_letter(
+    connection: sa.Connection,
+    db: Database,
+    key: str,
+    step: str,
+    partition: str,
+    error_type: str | None,
+    message: str | None,
+) -> None:
+    """Open a letter for a dead task, with an alarm in the outbox."""
+    letter = DeadLetter("chunk", step, "", partition, -1, "", error_type or "", message or "")
+    add_letters(connection, db, key, [letter], reopen=True)
+    emit(
+        connection,
+        db,
+        "task.dead",
+        key,
+        {"step": step, "partition": partition, "error": letter.error, "message": letter.message[:500]},
+    )
+
+
 def revive_task(connection: sa.Connection, db: Database, key: str) -> bool:
     """DEAD → PENDING with all attempts anew; return whether the task was dead."""
     revived = connection.execute(

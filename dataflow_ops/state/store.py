@@ -6,6 +6,7 @@ from typing import Self
 
 import sqlalchemy as sa
 
+from dataflow_ops.state.commits import Commits
 from dataflow_ops.state.database import Database, create_engine
 from dataflow_ops.state.letters import Letters
 from dataflow_ops.state.lookup import Lookup
@@ -19,7 +20,7 @@ from dataflow_ops.state.versions import Versions
 from dataflow_ops.state.work_queue import WorkQueue
 
 
-class StateStore(Runs, WorkQueue, Tasks, Lookup, Pauses, Letters, Versions, Rollup, Outbox):
+class StateStore(Runs, WorkQueue, Tasks, Commits, Lookup, Pauses, Letters, Versions, Rollup, Outbox):
     """State of runs, tasks, letters and versions.
 
     Threads may share a store; every process opens its own (a connection must not cross a fork or a spawn).

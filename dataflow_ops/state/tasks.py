@@ -6,21 +6,21 @@ nothing, which means that another attempt owns the task. Row counts of drivers a
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import sqlalchemy as sa
 
-from dataflow_ops.errors import LeaseLost, StateError
+from dataflow_ops.errors import StateError
 from dataflow_ops.state import cursors
 from dataflow_ops.state.database import Database, dump
-from dataflow_ops.state.letters import add_letters, replace_letters, revive_task
+from dataflow_ops.state.fence import end, renew
+from dataflow_ops.state.letters import chunk_letter, revive_task
 from dataflow_ops.state.machine import move, sources
 from dataflow_ops.state.outbox import emit
 from dataflow_ops.state.records import CursorRecord
-from dataflow_ops.state.tables import metric, rule_hit, task, task_output
-from dataflow_ops.values import Claim, Counts, DeadLetter, Output, Slice
+from dataflow_ops.state.tables import task
+from dataflow_ops.values import Claim
 
 _CLAIMABLE = frozenset(sources("claim"))
 _MAX_MESSAGE = 4_000
@@ -125,7 +125,7 @@ class Tasks:
             .returning(task.c.step, task.c.partition, task.c.error_type, task.c.error_message)
         ).one_or_none()
         if buried is not None:
-            _chunk_letter(connection, self.db, key, *buried)
+            chunk_letter(connection, self.db, key, *buried)
 
     def heartbeat(self, claim: Claim, progress: Mapping[str, object] | None = None) -> None:
         """Renew the lease.
@@ -139,7 +139,7 @@ class Tasks:
         """
         values = {} if progress is None else {"progress": dump(progress)}
         with self.db.write() as connection:
-            self._renew(connection, claim, **values)
+            renew(connection, self.db, claim, **values)
 
     def checkpoint(
         self,
@@ -163,7 +163,7 @@ class Tasks:
         """
         at = CursorRecord(file_id, offset, processed_rows, detail or {})
         with self.db.write() as connection:
-            step = self._renew(connection, claim)
+            step = renew(connection, self.db, claim)
             if cursors.write(connection, self.db, claim.key, step, cursors.CORPUS, at):
                 connection.execute(sa.update(task).where(task.c.key == claim.key).values(cursor_moved=True))
 
@@ -188,73 +188,9 @@ class Tasks:
         """
         at = CursorRecord(file_id, offset, processed_rows, detail or {})
         with self.db.write() as connection:
-            row = self._end(connection, claim, "pause")
+            row = end(connection, self.db, claim, "pause")
             cursors.write(connection, self.db, claim.key, row.step, cursors.CORPUS, at)
             emit(connection, self.db, "task.paused", claim.key, {"step": row.step, "offset": offset})
-
-    def commit(
-        self,
-        claim: Claim,
-        outputs: Sequence[Output],
-        counts: Counts,
-        metrics: Mapping[str, float],
-        rule_hits: Mapping[str, int],
-        dead: Sequence[DeadLetter],
-        seconds: float,
-    ) -> None:
-        """RUNNING → SUCCESS with everything the task gave, in one transaction; what it gave before goes.
-
-        Args:
-            claim: from :meth:`claim`.
-            outputs: published files; kinds are unique.
-            counts: conserved.
-            metrics: name → number; one that is not finite counts in ``non_finite_metrics`` instead.
-            rule_hits: rule → records it rejected.
-            dead: dead letters.
-            seconds: worker seconds spent.
-
-        Raises:
-            LeaseLost: another attempt owns the task, or it was committed or cancelled; nothing was written.
-            ConservationError: the counts don't add up; nothing was written.
-            CommitUnknown: the connection broke during COMMIT; ask :meth:`committed`.
-        """
-        with self.db.write() as connection:
-            row = self._end(
-                connection,
-                claim,
-                "commit",
-                seconds=seconds,
-                error_type=None,
-                error_message=None,
-                error_trace=None,
-                progress=None,
-                **_count_values(counts),
-            )
-            counts.check(f"step {row.step}, partition {row.partition}")
-            for table in (task_output, metric, rule_hit):
-                connection.execute(sa.delete(table).where(table.c.task_key == claim.key))
-            _insert(connection, task_output, [_output_row(claim.key, output) for output in outputs])
-            _insert(connection, metric, _metric_rows(claim.key, metrics))
-            _insert(
-                connection,
-                rule_hit,
-                [{"task_key": claim.key, "rule": rule, "hits": n} for rule, n in sorted(rule_hits.items())],
-            )
-            replace_letters(connection, self.db, claim.key, dead)
-            cursors.delete(connection, claim.key, row.step, cursors.CORPUS)
-            emit(
-                connection,
-                self.db,
-                "task.success",
-                claim.key,
-                {"step": row.step, "partition": row.partition, "epoch": claim.epoch, "dead": len(dead)},
-            )
-
-    def committed(self, claim: Claim) -> bool:
-        """Whether this very claim's commit went through: what to ask after ``CommitUnknown``."""
-        query = sa.select(task.c.state).where(task.c.key == claim.key, task.c.epoch == claim.epoch)
-        with self.db.read() as connection:
-            return connection.execute(query).scalar() == "SUCCESS"
 
     def fail(
         self, claim: Claim, error_type: str, message: str, trace: str, max_attempts: int
@@ -273,8 +209,9 @@ class Tasks:
         """
         last = claim.attempt >= max_attempts
         with self.db.write() as connection:
-            row = self._end(
+            row = end(
                 connection,
+                self.db,
                 claim,
                 "exhaust" if last else "fail",
                 error_type=error_type[:80],
@@ -282,7 +219,7 @@ class Tasks:
                 error_trace=trace[-_MAX_TRACE:],
             )
             if last:
-                _chunk_letter(connection, self.db, claim.key, row.step, row.partition, error_type, message)
+                chunk_letter(connection, self.db, claim.key, row.step, row.partition, error_type, message)
         return "DEAD" if last else "FAILED"
 
     def ghost(self, key: str, epoch: int | None = None) -> bool:
@@ -334,98 +271,3 @@ class Tasks:
                 .returning(task.c.key)
             ).all()
         return len(expired)
-
-    def _renew(self, connection: sa.Connection, claim: Claim, **values: object) -> str:
-        row = connection.execute(
-            sa.update(task)
-            .where(*_fence(claim))
-            .values(heartbeat_at=self.db.now, lease_until=self.db.now + task.c.lease_s, **values)
-            .returning(task.c.step)
-        ).one_or_none()
-        if row is None:
-            raise _lost(claim)
-        step: str = row.step
-        return step
-
-    def _end(
-        self, connection: sa.Connection, claim: Claim, event: str, **values: object
-    ) -> sa.Row[*tuple[Any, ...]]:
-        row = connection.execute(
-            sa.update(task)
-            .where(*_fence(claim))
-            .values(state=move("RUNNING", event), lease_until=None, ended_at=self.db.now, **values)
-            .returning(task.c.step, task.c.partition)
-        ).one_or_none()
-        if row is None:
-            raise _lost(claim)
-        return row
-
-
-def _fence(claim: Claim) -> tuple[sa.ColumnElement[bool], ...]:
-    return task.c.key == claim.key, task.c.state == "RUNNING", task.c.epoch == claim.epoch
-
-
-def _lost(claim: Claim) -> LeaseLost:
-    return LeaseLost(f"task {claim.key}: epoch {claim.epoch} of {claim.owner} no longer holds it")
-
-
-def _chunk_letter(
-    connection: sa.Connection,
-    db: Database,
-    key: str,
-    step: str,
-    partition: str,
-    error_type: str | None,
-    message: str | None,
-) -> None:
-    letter = DeadLetter("chunk", step, "", partition, -1, "", error_type or "", message or "")
-    add_letters(connection, db, key, [letter], reopen=True)
-    emit(
-        connection,
-        db,
-        "task.dead",
-        key,
-        {"step": step, "partition": partition, "error": letter.error, "message": letter.message[:500]},
-    )
-
-
-def _insert(connection: sa.Connection, table: sa.Table, rows: list[dict[str, object]]) -> None:
-    if rows:
-        connection.execute(sa.insert(table), rows)
-
-
-def _count_values(counts: Counts) -> dict[str, object]:
-    return {
-        "documents_in": counts.documents_in,
-        "kept": counts.kept,
-        "rejected": counts.rejected,
-        "dead": counts.dead,
-        "skipped": dump(counts.skipped) if counts.skipped else None,
-        "documents_out": counts.documents_out,
-        "bytes_in": counts.bytes_in,
-        "tokens_out": counts.tokens_out,
-    }
-
-
-def _metric_rows(key: str, metrics: Mapping[str, float]) -> list[dict[str, object]]:
-    finite = {name: float(value) for name, value in metrics.items() if math.isfinite(value)}
-    if len(finite) < len(metrics):
-        finite["non_finite_metrics"] = float(len(metrics) - len(finite))
-    return [{"task_key": key, "name": name, "value": value} for name, value in sorted(finite.items())]
-
-
-def _output_row(key: str, output: Output) -> dict[str, object]:
-    whole = (Slice("", 0, output.size, output.sha256, output.rows),)
-    slices = [[s.name, s.offset, s.length, s.sha256, s.rows] for s in output.slices]
-    return {
-        "task_key": key,
-        "kind": output.kind,
-        "uri": output.uri,
-        "size": output.size,
-        "mtime_ns": output.mtime_ns,
-        "sha256": output.sha256,
-        "rows": output.rows,
-        # One slice that is the whole file is the common case: null stands for it and costs nothing to read.
-        "slices": None if output.slices == whole else dump(slices),
-        "attributes": dump(output.attributes) if output.attributes else None,
-    }

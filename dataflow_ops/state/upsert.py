@@ -133,20 +133,21 @@ def _insert_or_update(
     changed = [c for c in columns if c not in key]
     if connection.dialect.name == "postgresql":
         pg = postgresql.insert(table)
-        connection.execute(
+        insert = (
             pg.on_conflict_do_update(index_elements=list(key), set_={c: pg.excluded[c] for c in changed})
             if changed
-            else pg.on_conflict_do_nothing(),
-            rows,
+            else pg.on_conflict_do_nothing()
         )
-    else:
-        lite = sqlite.insert(table)
-        connection.execute(
-            lite.on_conflict_do_update(index_elements=list(key), set_={c: lite.excluded[c] for c in changed})
-            if changed
-            else lite.on_conflict_do_nothing(),
-            rows,
-        )
+        # Only with RETURNING does SQLAlchemy send many rows in one statement, which is what makes it fast.
+        connection.execute(insert.returning(*table.primary_key.columns), rows)
+        return
+    lite = sqlite.insert(table)
+    connection.execute(
+        lite.on_conflict_do_update(index_elements=list(key), set_={c: lite.excluded[c] for c in changed})
+        if changed
+        else lite.on_conflict_do_nothing(),
+        rows,
+    )
 
 
 def _update(

@@ -7,7 +7,7 @@ import signal
 import sys
 
 from dataflow_ops.errors import LeaseLost
-from dataflow_ops.state import tasks
+from dataflow_ops.state import commits
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.values import Claim, Counts, Output
 
@@ -30,7 +30,7 @@ def main(url: str, deed: str, *rest: str) -> None:
                 print("committed", flush=True)
         elif deed == "die_in_commit":
             # Killed after the outputs were written and before the transaction ends.
-            tasks.replace_letters = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[assignment]
+            commits.replace_letters = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[assignment]
             claim = store.claim(rest[0], owner="doomed", lease_s=0.0)
             assert claim is not None
             store.commit(claim, [output()], Counts(2, 2), {}, {}, [], 1.0)
