@@ -7,9 +7,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from dataflow_ops.engine.runner import TaskOutcome
 from dataflow_ops.pipeline.driver import StepReport
@@ -83,14 +83,21 @@ def print_json(value: object) -> None:
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """A table; numbers stand to the right."""
-    table = Table(title=title or None, title_justify="left", header_style="bold")
-    for i, name in enumerate(columns):
-        numeric = bool(rows) and all(isinstance(row[i], (int, float)) or row[i] in ("", "-") for row in rows)
-        table.add_column(name, justify="right" if numeric else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(_cell(value) for value in row))
-    OUT.print(table)
+    """Aligned columns, one line a row, never folded; numbers stand to the right."""
+    cells = [[_cell(value) for value in row] for row in rows]
+    width = [max([cell_len(name), *(cell_len(row[i]) for row in cells)]) for i, name in enumerate(columns)]
+    right = [
+        bool(rows) and all(isinstance(row[i], (int, float)) and not isinstance(row[i], bool) for row in rows)
+        for i in range(len(columns))
+    ]
+    lines = [title] if title else []
+    for line in ([*columns], *cells):
+        padded = [
+            " " * (width[i] - cell_len(text)) + text if right[i] else text + " " * (width[i] - cell_len(text))
+            for i, text in enumerate(line)
+        ]
+        lines.append("  ".join(padded).rstrip())
+    OUT.print("\n".join(lines), markup=False)
 
 
 def _cell(value: object) -> str:
@@ -101,4 +108,5 @@ def _cell(value: object) -> str:
     if isinstance(value, float):
         return f"{value:,.3g}" if abs(value) < 10 else f"{value:,.0f}"
     text = "" if value is None else str(value)
-    return text.replace("[", r"\[")
+    # Names of files come from outside: they must not move the cursor or forge a line.
+    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)

@@ -38,13 +38,10 @@ def audit_of(home_path: Path, run_id: str | None, rule: str | None, n: int, seed
 
 def rule_notes(steps: dict[str, Step]) -> list[RuleNote]:
     """What the run's filter rules are called, with versions and bounds."""
-    filter_step: Any = steps["filter"]
-    notes = []
-    for rule in filter_step.rules:
-        notes.append(
-            RuleNote(rule.name, str(rule.version), rule.gate, rule.low, rule.high, rule.statistic, tuple(rule.applies_to))
-        )
-    return notes
+    rules: Any = steps["filter"].rules  # type: ignore[attr-defined]
+    return [
+        RuleNote(r.name, str(r.version), r.gate, r.low, r.high, r.statistic, r.applies_to, r.by_kind) for r in rules
+    ]
 
 
 @contextmanager

@@ -28,3 +28,8 @@ class RunReader:
         """See the protocol."""
         step = output.uri.split("/")[1]
         return self._chunks.read(output, slice_name, tuple(columns), schema=self._schemas[step, output.kind])
+
+    def read_rows(self, output: Output, rows: Sequence[int], columns: Sequence[str] = ()) -> pa.Table:
+        """A few rows by number; only their row groups are read."""
+        parts = [self._chunks.rows(output, tuple(columns), row).take(1) for row in rows]
+        return pa.concat_tables(parts) if parts else self.read(output, columns=columns).slice(0, 0)

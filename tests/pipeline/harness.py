@@ -40,7 +40,7 @@ def published(home: Path) -> dict[str, str]:
     """Path below ``versions/`` -> SHA-256 of everything that a version is made of; the report holds times."""
     found = {}
     for path in sorted((home / "versions").rglob("*")):
-        if path.is_file() and path.name != "report.html":
+        if path.is_file() and not path.name.startswith("report."):
             found[str(path.relative_to(home / "versions"))] = hashlib.sha256(path.read_bytes()).hexdigest()
     assert any(name.endswith("manifest.json") for name in found)
     return found
