@@ -8,12 +8,13 @@ hashes, and parse, which checks that hash before reading.
 from __future__ import annotations
 
 import hashlib
-from typing import BinaryIO
+import io
+from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dataflow_ops.errors import UnreadableFile
+from dataflow_ops.errors import SourceChanged, UnreadableFile
 from dataflow_ops.media import JSONL, PARQUET, PARQUET_EXPANSION, media_of
 
 _BLOCK = 1 << 20
@@ -73,6 +74,67 @@ def range_sha256(file: BinaryIO, media_type: str, start: int = 0, end: int = -1)
     _, spanned = digest_of(file, digest, low, high)
     name, footed = digest_of(file, digest, footer, -1)
     return name, spanned + footed
+
+
+class Part(io.RawIOBase):
+    """The bytes ``start … end`` of a file, read once from front to back as a file of their own.
+
+    Args:
+        file: the whole file, seekable.
+        start: first byte.
+        end: exclusive; -1: to the end.
+    """
+
+    def __init__(self, file: BinaryIO, start: int, end: int) -> None:
+        self._file = file
+        self._left = end - start if end >= 0 else -1
+        file.seek(start)
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill as much of a buffer as there is."""
+        view = memoryview(buffer)
+        wanted = len(view) if self._left < 0 else min(len(view), self._left)
+        data = self._file.read(wanted)
+        view[: len(data)] = data
+        if self._left >= 0:
+            self._left -= len(data)
+        return len(data)
+
+
+def part_of(
+    file: BinaryIO, path: str, media_type: str, start: int, end: int, sha256: str
+) -> tuple[BinaryIO, str]:
+    """What to read for one part, and what the bytes read must hash to.
+
+    Args:
+        file: the whole file, seekable.
+        path: its name, for messages.
+        media_type: decides what ``start`` and ``end`` count.
+        start: first byte or row group.
+        end: exclusive; -1: to the end.
+        sha256: as recorded by fetch (see :func:`range_sha256`).
+
+    Returns:
+        The whole file with the same hash for (0, -1); for JSONL a :class:`Part` with the same hash, whose
+        first byte is byte ``start`` of the file; for Parquet the file, checked already, with ``""``.
+
+    Raises:
+        SourceChanged: the part of a Parquet file does not hash to ``sha256``.
+        UnreadableFile: as :func:`range_sha256`.
+    """
+    if (start, end) == (0, -1):
+        return file, sha256
+    if media_type != PARQUET:
+        return cast("BinaryIO", Part(file, start, end)), sha256
+    found, _ = range_sha256(file, media_type, start, end)
+    if sha256 and found != sha256:
+        raise SourceChanged(f"{path}: row groups {start} to {end} changed after they were fetched")
+    file.seek(0)
+    return file, ""
 
 
 def digest_of(file: BinaryIO, digest: hashlib._Hash, start: int, end: int) -> tuple[str, int]:
