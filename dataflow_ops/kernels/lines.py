@@ -18,7 +18,7 @@ COLUMNS = (
     "ellipsis",  # ending in … or ...
     "bullet",  # beginning with a bullet
     "short",  # under 30 characters
-    "code",  # ending in ; { } or ):
+    "code",  # ending in ; { } or ): without a bullet
     "cells",  # holding two or more tabs or bars
     "repeated",  # equal to an earlier line
     "repeated_chars",
@@ -92,8 +92,10 @@ def _lines(data, offsets, classes, bullets, closing, keys, used, out):  # type: 
             ends = classes[last] == SENTENCE_END
             out[row, _ENDED] += ends or (_is_in(last, closing) and classes[before] == SENTENCE_END)
             out[row, _ELLIPSIS] += last == 0x2026 or (last == 46 and before == 46 and before2 == 46)
-            out[row, _BULLET] += length > 1 and second_is_space and _is_in(first, bullets)
-            out[row, _CODE] += last == 59 or last == 123 or last == 125 or (last == 58 and before == 41)
+            bullet = length > 1 and second_is_space and _is_in(first, bullets)
+            out[row, _BULLET] += bullet
+            code = last == 59 or last == 123 or last == 125 or (last == 58 and before == 41)
+            out[row, _CODE] += code and not bullet
             key = mix(h_trimmed)
             slot = np.int64(key & mask)
             while used[slot] and keys[slot] != key:

@@ -6,7 +6,21 @@ from dataflow_ops.kernels.arrow import string_buffers
 from dataflow_ops.kernels.lines import COLUMNS, line_shape
 
 LINES = [
-    *["", "  ", "- item", "-x", "• 项", "A line.", "A line.", 'said "so."', "wait...", "等…", "。", "f(x):"],
+    *[
+        "",
+        "  ",
+        "- item",
+        "- item;",
+        "-x",
+        "• 项",
+        "A line.",
+        "A line.",
+        'said "so."',
+        "wait...",
+        "等…",
+        "。",
+        "f(x):",
+    ],
     *[
         "  if (a) {",
         "}",
@@ -37,7 +51,7 @@ def oracle(text):
         "ellipsis": sum(line.endswith(("...", "…")) for line in lines),
         "bullet": sum(line[:2] in ("- ", "• ") for line in lines),
         "short": sum(len(line) < 30 for line in lines),
-        "code": sum(line.endswith((";", "{", "}", "):")) for line in lines),
+        "code": sum(line.endswith((";", "{", "}", "):")) and line[:2] not in ("- ", "• ") for line in lines),
         "cells": sum(line.count("|") + line.count("\t") >= 2 for line in raw),
         "repeated": len(repeated),
         "repeated_chars": sum(map(len, repeated)),
