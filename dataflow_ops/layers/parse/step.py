@@ -36,8 +36,9 @@ _YIELD_ROWS: Final = 1000
 _YIELD_BYTES: Final = 64 << 20
 _YIELD_SECONDS: Final = 2.0
 _GROUP_RECORDS: Final = 64
-_GROUP_BYTES: Final = 4 << 20
-"""Records handed to the guard at once: large enough that a round trip costs little per document."""
+_GROUP_BYTES: Final = 1 << 20
+"""Records handed to the guard at once: enough that a round trip costs little per document, few enough that
+slow ones (PDF) don't keep a pause waiting."""
 
 
 @dataclass(frozen=True, slots=True)

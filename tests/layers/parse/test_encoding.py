@@ -73,6 +73,13 @@ def test_the_byte_order_mark_is_trusted_above_all(codec: str, bom: bytes) -> Non
     assert decode(bom + "水库".encode(codec), ("big5", "cp1251")) == ("水库", codec)
 
 
+@pytest.mark.parametrize(("language", "written", "read"), MATRIX[:16])
+def test_a_long_head_of_ascii_says_nothing(language: str, written: str, read: str) -> None:
+    text = "<script>var a = 'x';</script>\n" * 1000 + SENTENCES[language] + "</p>" * 2000
+    for declared in ((), ("iso-8859-1",), ("utf-8",)):
+        assert decode(text.encode(written), declared) == (text, read)
+
+
 def test_http_before_meta() -> None:
     data = "Привет, мир".encode("cp1251")
     assert decode(data, ("windows-1251", "koi8-r"))[1] == "cp1251"
