@@ -120,19 +120,19 @@ def part_of(
 
     Returns:
         The whole file with the same hash for (0, -1); for JSONL a :class:`Part` with the same hash, whose
-        first byte is byte ``start`` of the file; for Parquet the file, checked already, with ``""``.
+        first byte is byte ``start`` of the file; else the file, its part checked already, with ``""``.
 
     Raises:
-        SourceChanged: the part of a Parquet file does not hash to ``sha256``.
+        SourceChanged: the part, checked here, does not hash to ``sha256``.
         UnreadableFile: as :func:`range_sha256`.
     """
     if (start, end) == (0, -1):
         return file, sha256
-    if media_type != PARQUET:
+    if media_type == JSONL:
         return cast("BinaryIO", Part(file, start, end)), sha256
     found, _ = range_sha256(file, media_type, start, end)
     if sha256 and found != sha256:
-        raise SourceChanged(f"{path}: row groups {start} to {end} changed after they were fetched")
+        raise SourceChanged(f"{path}: the part from {start} to {end} changed after it was fetched")
     file.seek(0)
     return file, ""
 
