@@ -19,8 +19,8 @@ from dataflow_ops.kernels.words import scratch, table_size, tokenise, units_of
 
 VERSION = (1, WORDS_VERSION, ngrams.VERSION)
 
-UNITS, SEGMENTS, CHARS, LETTERED, STUFFING, FUNCTION_SHARE, FUNCTION_SPREAD, LANGUAGE, TARGETS = range(9)
-COLUMNS = 9
+UNITS, SEGMENTS, CHARS, LETTERED, STUFFING, FUNCTION_SHARE, FUNCTION_SPREAD, TARGETS = range(8)
+COLUMNS = 8
 """Fixed columns; after them come the top n-grams, the repeated n-grams and the phrase classes, as asked."""
 
 MIN_UNITS = 50
@@ -188,7 +188,7 @@ def _stuffing(hashes, lengths, n, lex, keys, values, order, share, logs, targets
                 j -= 1
             top[j] = count
     stuffing = top.sum() / content if n >= MIN_UNITS and content > 0 else 0.0
-    return stuffing, function_share, spread, language, found
+    return stuffing, function_share, spread, found
 
 
 @njit(cache=True)
@@ -240,14 +240,13 @@ def _measure(data, offsets, rows, classes, fold, lex, targets, tops, repeats, ro
         for i in range(n):
             chars += lengths[i]
         out[k, UNITS], out[k, SEGMENTS], out[k, CHARS], out[k, LETTERED] = n, n_segments, chars, lettered
-        out[k, LANGUAGE] = -1
         if n == 0:
             continue
-        stuffing, function_share, spread, language, found = _stuffing(
+        stuffing, function_share, spread, found = _stuffing(
             hashes, lengths, n, lex, keys, values, order, share, logs, targets
         )
         out[k, STUFFING], out[k, FUNCTION_SHARE], out[k, FUNCTION_SPREAD] = stuffing, function_share, spread
-        out[k, LANGUAGE], out[k, TARGETS] = language, found
+        out[k, TARGETS] = found
         column = COLUMNS
         for j in range(tops.size):
             count = top_count(hashes, n, tops[j], keys, values)
@@ -295,9 +294,9 @@ def measure(
 
     Returns:
         float64 of shape ``(m, COLUMNS + len(tops) + len(repeats) + classes of phrases)``: units, segments,
-        characters of units, units with a letter, stuffing, share and spread of function words, index of
-        the language (-1: none), targets found; then shares in the order asked for; then the share of
-        characters marked by each class of phrases.
+        characters of units, units with a letter, stuffing, share and spread of function words, targets
+        found; then shares in the order asked for; then the share of characters marked by each class of
+        phrases.
 
     """
     longest = int((offsets[rows + 1] - offsets[rows]).max()) if rows.size else 0
