@@ -9,6 +9,7 @@ import unicodedata
 import zlib
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -107,14 +108,8 @@ class FilterStep:
         norm = self._clean.normalization
         fold = unicode_classes.fold_table(norm.unicode, norm.lower_case)
         wide = any(active.rule.name.startswith("gopher_") for active in self._rules)
-        lexicon = textstats.lexicon(
-            function_words.FUNCTION_WORDS,
-            function_words.references(),
-            markers.phrases(self._clean.quality_rules.bad_words),
-            markers.BY_SEGMENT,
-        )
         return Context(
-            lexicon,
+            _lexicon(self._clean.quality_rules.bad_words),
             units_of(_GOPHER_WORDS)[0],
             _GOPHER_TOPS if wide else (3,),
             _GOPHER_REPEATS if wide else (5,),
@@ -214,6 +209,14 @@ class _Verdict:
         self.rule: npt.NDArray[np.int64] = np.full(n, -1, np.int64)
         self.value: F64 = np.full(n, np.nan)
         self.kind: npt.NDArray[np.int64] = np.zeros(n, np.int64)
+
+
+@lru_cache(maxsize=4)
+def _lexicon(bad_words: tuple[str, ...]) -> textstats.Lexicon:
+    """Word lists as arrays; hashing them takes 25 ms, which a task of a few documents would feel."""
+    references = function_words.references()
+    phrases = markers.phrases(bad_words)
+    return textstats.lexicon(function_words.FUNCTION_WORDS, references, phrases, markers.BY_SEGMENT)
 
 
 def stats_schema(rules: tuple[ActiveRule, ...]) -> pa.Schema:
