@@ -72,6 +72,9 @@ _KNOWN: Final = frozenset(
 )
 """Codecs that a document may declare: those of the web; Python's others (rot13, idna, …) are no charsets."""
 
+_BINARY: Final = tuple(map(chr, (*range(9), *range(14, 27), *range(28, 32))))
+"""Control characters that text hardly holds and binary data are full of."""
+
 _HIGH_RUN: Final = re.compile(rb"[\xc2-\xf4][\x80-\xbf]{1,3}")
 
 MAX_BAD_SHARE: Final = 0.02
@@ -102,7 +105,7 @@ def decode(data: bytes, declared: tuple[str, ...] = ()) -> tuple[str, str]:
 
     Returns:
         ``(text, codec)``; the byte order mark is not part of the text. U+FFFD stands for the few bytes
-        that did not fit (at most :data:`MAX_BAD_SHARE`).
+        that did not fit (at most :data:`MAX_BAD_SHARE`); a rule of the filter judges how many are too many.
 
     Raises:
         UndecodableText: nothing gives readable text.
@@ -138,8 +141,10 @@ def decode(data: bytes, declared: tuple[str, ...] = ()) -> tuple[str, str]:
         return text, wide
     if proven is not None:
         return proven, "utf-8"
-    text = _lenient(data, "utf-8")
-    if text is not None:
+    text = data.decode("utf-8", "replace")
+    bad = text.count("\ufffd")
+    # Legacy encodings hold valid UTF-8 sequences by chance only, far fewer than invalid ones.
+    if (good := _outside(text) - bad) >= 3 and good >= 2 * bad:
         return text, "utf-8"
     found, score = detect(data)
     if doubtful and (not found or score < max(CLEAR, doubtful[2] + BETTER)):
@@ -147,6 +152,9 @@ def decode(data: bytes, declared: tuple[str, ...] = ()) -> tuple[str, str]:
             return doubtful[:2]
         found = ""
     text = _lenient(data, found) if found else None
+    if text is None:
+        found = known[0] if known else "utf-8"
+        text = _patched(data, found)
     if text is None:
         raise UndecodableText(f"no encoding reads as text (declared: {', '.join(declared) or 'none'})")
     return text, found
@@ -194,6 +202,18 @@ def _lenient(data: bytes, codec: str) -> str | None:
         return text
     text = data.decode(codec, "replace")
     bad = text.count("\ufffd")
-    outside = len(text) - len(text.encode("ascii", "ignore"))
+    outside = _outside(text)
     # One more: a truncated transfer cuts a character of a short text too.
     return text if bad <= int(outside * MAX_BAD_SHARE) + (outside >= 8) else None
+
+
+def _outside(text: str) -> int:
+    """How many characters are outside ASCII."""
+    return len(text) - len(text.encode("ascii", "ignore"))
+
+
+def _patched(data: bytes, codec: str) -> str | None:
+    """The last resort for text in mixed encodings: U+FFFD for at most :data:`MAX_BAD_SHARE` of all of it."""
+    text = data.decode(codec, "replace")
+    odd = text.count("\ufffd") + sum(map(text[:65536].count, _BINARY))
+    return text if odd <= len(text) * MAX_BAD_SHARE else None

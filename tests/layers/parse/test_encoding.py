@@ -102,6 +102,14 @@ def test_one_bad_byte_does_not_change_the_language() -> None:
     assert 1 <= text.count("\ufffd") <= 4
 
 
+def test_mixed_encodings_in_mostly_ascii_text_are_kept() -> None:
+    text = "The gauge was read each morning at the old mill. " * 20
+    data = text.encode() + "—水位—".encode() * 3 + b"\xe9\xff\x81" + text.encode()
+    got, codec = decode(data, ("utf-8",))
+    assert (codec, got.count("\ufffd")) == ("utf-8", 3)
+    assert "—水位—" in got
+
+
 def test_a_cut_last_character_of_declared_gbk() -> None:
     data = SENTENCES["zh"].encode("gbk")[:-1]
     text, codec = decode(data, ("gbk",))
