@@ -10,9 +10,13 @@ from __future__ import annotations
 VERSION = 1
 
 CAPTCHA = (
-    "captcha",
-    "recaptcha",
-    "hcaptcha",
+    "complete the captcha",
+    "complete this captcha",
+    "solve the captcha",
+    "solve this captcha",
+    "enter the captcha",
+    "protected by recaptcha",
+    "protected by hcaptcha",
     "checking your browser",
     "verify you are human",
     "verify that you are human",

@@ -75,9 +75,10 @@ class FilterStep:
         """Name and version of the rule set as this job applies it, for every exported row.
 
         ``default@1`` or ``default+gopher@1``, then a colon and 12 hex digits of the SHA-256 over the rules
-        with their versions and bounds.
+        with their versions and bounds, and over the word lists.
         """
-        text = json.dumps([asdict(rule) for rule in self.rules], sort_keys=True)
+        lists = [list(self._clean.quality_rules.bad_words), markers.VERSION, function_words.VERSION]
+        text = json.dumps([[asdict(rule) for rule in self.rules], lists], sort_keys=True)
         names = "+".join(["default", *self._clean.quality_rules.presets])
         return f"{names}@{VERSION}:{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 

@@ -80,6 +80,15 @@ def test_marked_pages_in_chinese(line, rule):
     assert rules_of([page_only, in_prose]) == [rule, ""]
 
 
+def test_a_page_about_captchas_is_kept():
+    about = (
+        "A captcha is a test that tells people and programs apart. The first captcha showed bent letters, and"
+        " a later captcha asked for street numbers that no scanner could read. Every captcha costs its reader"
+        " some seconds. Many sites say that you are not a robot only after such a test."
+    )
+    assert rules_of([about]) == [""]
+
+
 def test_short_code_is_kept():
     code = text("code/short_ok.py")
     assert rules_of([code], ["code"]) == [""]
