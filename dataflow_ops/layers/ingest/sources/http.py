@@ -40,6 +40,13 @@ def list_files(source: SourceSettings, left_out: LeftOut) -> Iterator[SourceFile
             if not usable:
                 yield SourceFile(escape(text), -1, problem=f"line {number} is not an http or https URL")
                 continue
+            if "@" in parts.netloc:
+                # The URL is stored with every document: a password in it would travel with the data.
+                bare = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+                yield SourceFile(
+                    bare, -1, problem=f"line {number} holds a user name or password; take it out"
+                )
+                continue
             url = urlunsplit(parts._replace(fragment=""))
             if url in seen:
                 left_out["listed_twice"] += 1
