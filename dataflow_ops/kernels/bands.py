@@ -30,14 +30,16 @@ def band_hashes(signatures: U32, bands: int, rows: int, sizes: I64, words: bool 
         ValueError: the bands don't fit into the signature.
     """
     if bands * rows > signatures.shape[1]:
-        raise ValueError(f"{bands} bands of {rows} rows need {bands * rows} positions, not {signatures.shape[1]}")
+        raise ValueError(
+            f"{bands} bands of {rows} rows need {bands * rows} positions, not {signatures.shape[1]}"
+        )
     out = np.empty((len(signatures), bands), np.uint64)
     _hash_bands(signatures, rows, sizes, np.uint64(2 if words else 1), out)
     return out
 
 
 def match_probability(similarity: float, bands: int, rows: int) -> float:
-    """Probability that two texts of this Jaccard similarity become candidates: ``1 - (1 - s**rows)**bands``."""
+    """Chance that two texts of this Jaccard similarity become candidates: ``1 - (1 - s**rows)**bands``."""
     return float(1.0 - (1.0 - similarity**rows) ** bands)
 
 
@@ -86,3 +88,13 @@ def _hash_bands(signatures, rows, sizes, unit, out):  # type: ignore[no-untyped-
             for r in range(rows):
                 h = mix64((h ^ np.uint64(signatures[i, band * rows + r])) + np.uint64(0x9E3779B97F4A7C15))
             out[i, band] = h
+
+
+def warm() -> None:
+    """Compile the kernels of this module, for memory of Arrow (read-only) and of numpy."""
+    band_hashes(np.ones((1, 16), np.uint32), 2, 8, np.array([5], np.int64))
+    values = np.arange(4, dtype=np.uint64)
+    hash_runs(values, np.array([0, 2, 4], np.int64))
+    mix_rows(values)
+    values.flags.writeable = False
+    mix_rows(values)

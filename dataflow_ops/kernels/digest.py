@@ -22,7 +22,7 @@ def sha1_rows(data: U8, offsets: I64) -> U8:
     Returns:
         uint8, shape ``(n, 20)``.
     """
-    view = memoryview(np.ascontiguousarray(data))
+    view = np.ascontiguousarray(data).data
     bounds = offsets.tolist()
     sha1 = hashlib.sha1
     joined = b"".join(

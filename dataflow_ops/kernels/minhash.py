@@ -1,10 +1,11 @@
 """MinHash signatures: an estimate of how many shingles two texts share, in a few hundred bytes.
 
-A shingle is a run of ``size`` characters of the key text, or of ``size`` words. Its hash x is the sum of its
-code points (words: of their hashes) times fixed odd weights by position, modulo 2**32, then mixed by the
-finaliser of MurmurHash3; unlike a rolling hash this runs on all lanes at once. Permutation j is ``min over x of (a[j] * x + b[j]) mod 2**32`` with odd a[j]
-(multiply-shift, after Dietzfelbinger et al. 1997). The share of equal positions in two signatures estimates
-the Jaccard similarity with standard error ``sqrt(J (1 - J) / permutations)``.
+A shingle is a run of ``size`` characters of the key text, or of ``size`` words. Its hash x is the sum of
+its code points (words: of their hashes) times fixed odd weights by position, modulo 2**32, then mixed by
+the finaliser of MurmurHash3; unlike a rolling hash this runs on all lanes at once. Permutation j is
+``min over x of (a[j] * x + b[j]) mod 2**32`` with odd a[j] (multiply-shift, after Dietzfelbinger et al.
+1997). The share of equal positions in two signatures estimates the Jaccard similarity with standard error
+``sqrt(J (1 - J) / permutations)``.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 
-from dataflow_ops.kernels.arrow import I64, U8, U32, U64
+from dataflow_ops.kernels.arrow import I64, U8, U32
 
 VERSION = 1
 
@@ -56,7 +57,9 @@ def _splitmix(i: int) -> int:
     return z ^ (z >> 31)
 
 
-def signatures(data: U8, offsets: I64, sizes: I64, perms: Permutations, words: bool = False) -> tuple[U32, I64]:
+def signatures(
+    data: U8, offsets: I64, sizes: I64, perms: Permutations, words: bool = False
+) -> tuple[U32, I64]:
     """Signatures of many texts.
 
     Args:
@@ -123,11 +126,6 @@ class Signer:
             self._state,
             self._signature,
         )
-
-
-def estimate(one: U32, many: U32) -> U64:
-    """How many of the k positions of ``one`` (shape ``(k,)``) agree with each row of ``many`` (``(n, k)``)."""
-    return np.count_nonzero(many == one, axis=1).astype(np.uint64)
 
 
 @numba.njit(cache=True)
@@ -244,3 +242,17 @@ def _sign_rows(data, offsets, sizes, a, b, weights, words, out, shingles):  # ty
         size = sizes[i]
         _feed(data, offsets[i], offsets[i + 1], size, a, b, weights, words, True, units, x, state, out[i])
         shingles[i] = max(0, state[1] - size + 1)
+
+
+def warm() -> None:
+    """Compile the kernels of this module, for memory of Arrow (read-only) and of numpy."""
+    perms = permutations(16, 1)
+    offsets = np.array([0, 20], np.int64)
+    frozen = np.frombuffer(b"a text of twenty ch.", np.uint8)
+    fixed = offsets.copy()
+    fixed.flags.writeable = False
+    for data, bounds in ((frozen.copy(), offsets), (frozen, fixed)):
+        signatures(data, bounds, np.array([5], np.int64), perms)
+    signer = Signer(5, perms)
+    signer.update(b"a text of twenty ch.")
+    signer.finish()

@@ -25,7 +25,9 @@ _SAMPLE = 16  # one passage in so many is tried as an anchor, chosen by its hash
 _SAMPLE_LONG = 64  # … in texts above 100,000 characters, where sorting the anchors would cost most
 _MIN_BLOCK = 256  # anchors nearer than this to the last cut are passed over: fewer, fuller calls
 _MAX_BLOCK = 4096
-_WORK = 2_000_000 * _MAX_BLOCK  # bound on the sum of squared blocks: in longer texts the largest block shrinks
+_WORK = (
+    2_000_000 * _MAX_BLOCK
+)  # bound on the sum of squared blocks: in longer texts the largest block shrinks
 
 
 def similarity(a: str, b: str, least: float) -> float:
@@ -103,7 +105,8 @@ def anchors(a: U32, b: U32) -> tuple[I64, I64]:
     pairs_a, pairs_b = at_a[first_a[in_a]], at_b[first_b[in_b]]
     order = np.argsort(pairs_a)
     chain = _increasing(pairs_b[order])
-    return _thin(pairs_a[order][chain], pairs_b[order][chain], _MIN_BLOCK)
+    cuts: tuple[I64, I64] = _thin(pairs_a[order][chain], pairs_b[order][chain], _MIN_BLOCK)
+    return cuts
 
 
 @numba.njit(cache=True)
@@ -133,7 +136,7 @@ def _samples(codes, width, rate):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def _increasing(values):  # type: ignore[no-untyped-def]
-    """Indices of a longest strictly increasing subsequence (patience sorting); ties fall the same way always."""
+    """Indices of a longest strictly increasing subsequence (patience sorting)."""
     n = len(values)
     tails = np.empty(n, np.int64)
     before = np.empty(n, np.int64)
@@ -173,3 +176,9 @@ def _thin(at_a, at_b, least):  # type: ignore[no-untyped-def]
             kept_b[n] = last_b
             n += 1
     return kept_a[:n].copy(), kept_b[:n].copy()
+
+
+def warm() -> None:
+    """Compile the kernels of this module."""
+    text = "".join(map(str, range(EXACT_CHARS // 3)))
+    similarity(text + "a", text + "b", 0.8)

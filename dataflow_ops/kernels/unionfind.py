@@ -49,3 +49,8 @@ def _unite(parent, left, right):  # type: ignore[no-untyped-def]
             parent[a] = b
     for i in range(len(parent)):
         parent[i] = _find(parent, i)
+
+
+def warm() -> None:
+    """Compile the kernels of this module."""
+    components(2, np.array([0], np.int64), np.array([1], np.int64))

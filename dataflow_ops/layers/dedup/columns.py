@@ -22,11 +22,18 @@ KEYS = pa.schema([("sha1", SHA1), *_ADDRESS, ("doc_id", DOC_ID), *_ORDER])
 """``sign.keys``: one row per kept document, sliced by key prefix."""
 
 BANDS = pa.schema([("band", pa.uint64()), *_ADDRESS, ("key", pa.uint64()), *_ORDER])
-"""``sign.bands``: one row per document and band, sliced by band prefix; ``key``: first 8 bytes of the SHA-1."""
+"""``sign.bands``: one row per document and band, sliced by band prefix; ``key``: head of the SHA-1."""
 
 GROUPS = pa.schema(
-    [("survivor_chunk", pa.uint64()), ("survivor_row", pa.uint32()), *_ADDRESS, ("doc_id", DOC_ID), ("sha1", SHA1), *_ORDER]
-)  # fmt: skip
+    [
+        ("survivor_chunk", pa.uint64()),
+        ("survivor_row", pa.uint32()),
+        *_ADDRESS,
+        ("doc_id", DOC_ID),
+        ("sha1", SHA1),
+        *_ORDER,
+    ]
+)
 """``exact.groups``: all members of groups of two or more equal key texts, in survivor order."""
 
 BUCKETS = pa.schema([("bucket", pa.uint64()), *_ADDRESS])
@@ -102,7 +109,9 @@ def signatures_schema(permutations: int) -> pa.Schema:
 
 def texts_schema(permutations: int) -> pa.Schema:
     """``gather.texts``: key texts of candidates with what verifying needs, sliced by block."""
-    return pa.schema([("chunk", pa.uint64()), *signatures_schema(permutations), ("key_text", pa.large_string())])
+    return pa.schema(
+        [("chunk", pa.uint64()), *signatures_schema(permutations), ("key_text", pa.large_string())]
+    )
 
 
 def numbers(table: pa.Table, name: str) -> npt.NDArray[Any]:
@@ -125,7 +134,9 @@ def binary_rows(table: pa.Table, name: str) -> U8:
 def fixed_binary(rows: U8) -> Any:
     """Uint8 of shape ``(n, width)`` as a fixed-size binary array."""
     body = np.ascontiguousarray(rows)
-    return pa.FixedSizeBinaryArray.from_buffers(pa.binary(rows.shape[1]), len(rows), [None, pa.py_buffer(body)])
+    return pa.FixedSizeBinaryArray.from_buffers(
+        pa.binary(rows.shape[1]), len(rows), [None, pa.py_buffer(body)]
+    )
 
 
 def prefix_slices(prefixes: I64, ranges: int) -> Any:

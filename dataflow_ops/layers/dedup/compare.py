@@ -89,7 +89,7 @@ def leader_walk(
     for member in members:
         ranked = leaders
         if len(leaders) > 1:
-            ranked = sorted(leaders, key=lambda leader: -agreement(leader, member))  # noqa: B023
+            ranked = sorted(leaders, key=lambda leader: -agreement(leader, member))
         for leader in ranked:
             found = similar(leader, member)
             if found > 0.0:

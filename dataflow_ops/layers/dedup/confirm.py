@@ -2,24 +2,26 @@
 
 A component only says that its members hang together by edges. Its best member in survivor order takes
 those that are similar to it: known from an edge, else compared here. The others are grouped again among
-themselves in the same way, so a chain of small changes never swallows its unlike ends.
+themselves in the same way, so a chain of small changes never swallows its unlike ends. At last each removed
+document moves to the survivor most similar to it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 
 from dataflow_ops import schema
-from dataflow_ops.kernels.arrow import F64, I64
+from dataflow_ops.kernels.arrow import F64, I64, U32
 from dataflow_ops.kernels.similarity import similarity
 from dataflow_ops.kernels.unionfind import components
 from dataflow_ops.layers.dedup import columns, identity
 from dataflow_ops.layers.dedup.compare import estimate_bound
-from dataflow_ops.layers.dedup.pointers import GatheredTexts, Pointer
+from dataflow_ops.layers.dedup.pointers import GatheredTexts, KeyText, Pointer
 from dataflow_ops.protocols import Input, OutputSpec, Partitioning, Side
 from dataflow_ops.settings import JobSettings
 from dataflow_ops.values import Counts, StepResult
@@ -88,7 +90,7 @@ class ConfirmStep:
         links = _links(side, members, node)
         bounds = np.concatenate([[0], np.flatnonzero(root[1:] != root[:-1]) + 1, [n]]).tolist()
         compared = 0
-        for first, last in zip(bounds[:-1], bounds[1:], strict=True):
+        for first, last in pairwise(bounds):
             heads = np.unique(node[first:last])  # row of each node's first member
             found, values, more = self._decide(_component(members, node, heads, first, last, links), texts)
             compared += more
@@ -112,42 +114,112 @@ class ConfirmStep:
     def _decide(self, component: _Component, texts: GatheredTexts) -> tuple[list[int], list[float], int]:
         """Survivor of each node, its similarity, and how many pairs had to be compared here."""
         n = len(component.pointers)
-        survivor, values, compared = list(range(n)), [1.0] * n, 0
+        if n == 1:
+            return [0], [1.0], 0
+        walk = _Walk(component, texts, self._least, self._bound)
+        survivor, values = list(range(n)), [1.0] * n
+        survivors = []
         waiting = [list(range(n))]
         while waiting:
             best, *others = waiting.pop()
+            survivors.append(best)
             failed = []
             for other in others:
-                value = component.edges.get((best, other))
-                if value is None:
-                    value = self._compare(component, best, other, texts)
-                    compared += 1
+                value = walk.similarity(best, other)
                 if value > 0.0:
                     survivor[other], values[other] = best, value
                 else:
                     failed.append(other)
-            if len(failed) > 1:
-                waiting += [failed] if len(failed) <= WHOLE_WALK else _parts(failed, component.edges)
-        return survivor, values, compared
+            waiting += [failed] if 0 < len(failed) <= WHOLE_WALK else _parts(failed, component.edges)
+        if len(survivors) > 1:
+            _move_to_nearest(walk, sorted(survivors), survivor, values)
+        return survivor, values, walk.compared
 
-    def _compare(self, component: _Component, a: int, b: int, texts: GatheredTexts) -> float:
-        at, to = component.pointers[a], component.pointers[b]
-        assert at is not None and to is not None, "a node beside others was gathered, or it would have no edge"
-        one, two = texts.get(at), texts.get(to)
-        if one.shingle == two.shingle and np.count_nonzero(one.signature == two.signature) < self._bound:
+
+class _Walk:
+    """Similarities inside one component: known from an edge, else compared once.
+
+    Args:
+        component: its nodes and edges.
+        texts: where their texts are.
+        least: threshold of edit similarity.
+        bound: fewest equal positions of two signatures worth comparing.
+    """
+
+    def __init__(self, component: _Component, texts: GatheredTexts, least: float, bound: int) -> None:
+        self._component, self._texts, self._least, self._bound = component, texts, least, bound
+        self._signed: tuple[U32, I64] | None = None
+        self._known = dict(component.edges)
+        self.compared = 0
+
+    def similarity(self, a: int, b: int) -> float:
+        """Edit similarity of two nodes, 0.0 below the threshold."""
+        pair = (min(a, b), max(a, b))
+        value = self._known.get(pair)
+        if value is None:
+            value = self._compare(a, b)
+            self._known[pair] = value
+        return value
+
+    def agreements(self, a: int) -> I64:
+        """Equal signature positions of one node with every node; -1 where signatures say nothing."""
+        signatures, shingles = self._signatures()
+        equal: I64 = np.count_nonzero(signatures == signatures[a], axis=1)
+        return np.where(shingles == shingles[a], equal, -1)
+
+    def _compare(self, a: int, b: int) -> float:
+        signatures, shingles = self._signatures()
+        if shingles[a] == shingles[b] and np.count_nonzero(signatures[a] == signatures[b]) < self._bound:
             return 0.0
-        return similarity(one.text, two.text, self._least)
+        self.compared += 1
+        return similarity(self._text(a).text, self._text(b).text, self._least)
+
+    def _signatures(self) -> tuple[U32, I64]:
+        if self._signed is None:
+            texts = [self._text(i) for i in range(len(self._component.pointers))]
+            self._signed = (
+                np.stack([t.signature for t in texts]),
+                np.array([t.shingle for t in texts], np.int64),
+            )
+        return self._signed
+
+    def _text(self, i: int) -> KeyText:
+        at = self._component.pointers[i]
+        assert at is not None, "a node beside others was gathered, or it would have no edge"
+        return self._texts.get(at)
+
+
+def _move_to_nearest(walk: _Walk, survivors: list[int], survivor: list[int], values: list[float]) -> None:
+    """Give each removed node the most similar survivor of its component, not the first one that would do.
+
+    Only survivors whose signature is nearer than the present one's are compared.
+    """
+    nearest = np.full(len(survivor), -1, np.int64)
+    agreement = {s: walk.agreements(s) for s in survivors}
+    for node in range(len(survivor)):
+        nearest[node] = agreement[survivor[node]][node]
+    for s in survivors:
+        for node in np.flatnonzero(agreement[s] > nearest).tolist():
+            if survivor[node] not in (s, node):
+                value = walk.similarity(s, node)
+                if value > values[node]:
+                    survivor[node], values[node] = s, value
+                    nearest[node] = agreement[s][node]
 
 
 def _parts(nodes: list[int], edges: dict[tuple[int, int], float]) -> list[list[int]]:
-    """Connected parts of two or more nodes, each in survivor order."""
+    """Connected parts, each in survivor order."""
     place = {node: i for i, node in enumerate(nodes)}
     inside = [(place[a], place[b]) for a, b in edges if a in place and b in place]
-    left, right = (np.array(side, np.int64) for side in zip(*inside, strict=True)) if inside else (np.empty(0, np.int64),) * 2
+    left, right = (
+        (np.array(side, np.int64) for side in zip(*inside, strict=True))
+        if inside
+        else (np.empty(0, np.int64),) * 2
+    )
     parts: dict[int, list[int]] = {}
     for node, part in zip(nodes, components(len(nodes), left, right).tolist(), strict=True):
         parts.setdefault(part, []).append(node)
-    return [part for part in parts.values() if len(part) > 1]
+    return list(parts.values())
 
 
 def _labels(members: pa.Table) -> tuple[I64, I64]:
@@ -170,7 +242,10 @@ def _links(side: Side, members: pa.Table, node: I64) -> dict[int, list[tuple[int
         return {}
     own, root, a, b = columns.address_ids(
         (columns.numbers(members, "chunk"), columns.numbers(members, "row")),
-        *((columns.numbers(links, f"{of}_chunk"), columns.numbers(links, f"{of}_row")) for of in ("root", "a", "b")),
+        *(
+            (columns.numbers(links, f"{of}_chunk"), columns.numbers(links, f"{of}_row"))
+            for of in ("root", "a", "b")
+        ),
     )
     by_own = np.argsort(own)
     place = own[by_own]

@@ -61,10 +61,14 @@ class GatherStep:
             for part in _stretches(texts):
                 end = int(np.searchsorted(rows, first_row + part.num_rows))
                 if end > done:
-                    yield self._gather(side, part, first_row, rows[done:end], blocks[done:end], signed, signed_rows)
+                    yield self._gather(
+                        side, part, first_row, rows[done:end], blocks[done:end], signed, signed_rows
+                    )
                 done, first_row = end, first_row + part.num_rows
         if done < len(rows):
-            raise ConservationError(f"chunk {side.partition}: row {rows[done]} is wanted, but there is no such text")
+            raise ConservationError(
+                f"chunk {side.partition}: row {rows[done]} is wanted, but there is no such text"
+            )
 
     def _gather(
         self,
@@ -78,7 +82,9 @@ class GatherStep:
     ) -> StepResult:
         once, copies = np.unique(rows, return_inverse=True)
         at = np.searchsorted(signed_rows, once)
-        if np.any(at >= len(signed_rows)) or np.any(signed_rows[np.minimum(at, len(signed_rows) - 1)] != once):
+        if np.any(at >= len(signed_rows)) or np.any(
+            signed_rows[np.minimum(at, len(signed_rows) - 1)] != once
+        ):
             raise ConservationError(f"chunk {side.partition}: a wanted document has no signature")
         normal = self._settings.clean.normalization
         texts = part.column("text").take(pa.array(once.astype(np.int64) - first_row))
@@ -90,7 +96,10 @@ class GatherStep:
         slices = columns.prefix_slices(blocks.astype(np.int64), side.numbers.blocks)
         return StepResult(
             outputs={"texts": table.append_column("slice", slices)},
-            metrics={"texts_gathered": len(rows), "key_characters": float(pc.sum(pc.utf8_length(key_texts)).as_py())},
+            metrics={
+                "texts_gathered": len(rows),
+                "key_characters": float(pc.sum(pc.utf8_length(key_texts)).as_py()),
+            },
         )
 
 

@@ -44,7 +44,12 @@ def signature_fingerprint(settings: JobSettings) -> Mapping[str, object]:
 def band_fingerprint(settings: JobSettings) -> Mapping[str, object]:
     """What shapes band hashes."""
     m = settings.dedup.minhash
-    return {**signature_fingerprint(settings), "bands": bands.VERSION, "band": m.band, "rows": m.rows_per_band}
+    return {
+        **signature_fingerprint(settings),
+        "bands": bands.VERSION,
+        "band": m.band,
+        "rows": m.rows_per_band,
+    }
 
 
 def similarity_fingerprint(settings: JobSettings) -> Mapping[str, object]:

@@ -71,13 +71,19 @@ class MatchStep:
         keep = np.sort(np.unique(bucket, return_index=True)[1])  # equal lists once
         blocks = prefix_of(bands.mix_rows(addresses[members[starts[:-1]]]), side.numbers.blocks)
         sizes = np.diff(starts)[keep]
-        at = np.repeat(starts[:-1][keep] - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes) + np.arange(sizes.sum())
+        at = np.repeat(starts[:-1][keep] - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes) + np.arange(
+            sizes.sum()
+        )
         members = members[at]
         block = np.repeat(blocks[keep], sizes)
         yield StepResult(
             outputs={
                 "buckets": pa.Table.from_arrays(
-                    [pa.array(np.repeat(bucket[keep], sizes)), pa.array(chunk[members]), pa.array(row[members])],
+                    [
+                        pa.array(np.repeat(bucket[keep], sizes)),
+                        pa.array(chunk[members]),
+                        pa.array(row[members]),
+                    ],
                     schema=columns.BUCKETS,
                 ).append_column("slice", columns.prefix_slices(block, side.numbers.blocks)),
                 "wanted": _wanted(chunk[members], row[members], block),
@@ -121,7 +127,9 @@ def _collapse(rows: I64, band: U64, key: U64) -> I64:
 def _runs(rows: I64, band: U64) -> tuple[I64, I64]:
     """Members and bounds of the runs of two or more equal bands."""
     values = band[rows]
-    bounds = np.concatenate([[0], np.flatnonzero(values[1:] != values[:-1]) + 1, [len(rows)]]).astype(np.int64)
+    bounds = np.concatenate([[0], np.flatnonzero(values[1:] != values[:-1]) + 1, [len(rows)]]).astype(
+        np.int64
+    )
     sizes = np.diff(bounds)
     keep = sizes > 1
     members = rows[np.repeat(keep, sizes)]
@@ -147,4 +155,6 @@ def _wanted(chunk: U64, row: npt.NDArray[np.uint32], block: I64) -> pa.Table:
     new = np.ones(len(c), np.bool_)
     new[1:] = (c[1:] != c[:-1]) | (r[1:] != r[:-1]) | (b[1:] != b[:-1])
     arrays = [pa.array(r[new]), pa.array(b[new].astype(np.uint32))]
-    return pa.Table.from_arrays(arrays, schema=columns.WANTED).append_column("slice", columns.chunk_slices(c[new]))
+    return pa.Table.from_arrays(arrays, schema=columns.WANTED).append_column(
+        "slice", columns.chunk_slices(c[new])
+    )

@@ -41,10 +41,11 @@ def pack(ranks: I64, key_chars: I64, stored_bytes: I64, doc_ids: U8) -> tuple[U6
     """
     length = _MAX_LENGTH - np.minimum(key_chars, _MAX_LENGTH)
     stored = np.minimum(stored_bytes, _MAX_LENGTH)
-    high = (ranks.astype(np.uint64) << np.uint64(56)) | (length.astype(np.uint64) << np.uint64(28))
-    return high | stored.astype(np.uint64), leading_u64(doc_ids)
+    high: U64 = (ranks.astype(np.uint64) << np.uint64(56)) | (length.astype(np.uint64) << np.uint64(28))
+    high |= stored.astype(np.uint64)
+    return high, leading_u64(doc_ids)
 
 
 def sort(high: U64, low: U64, chunk: U64, row: npt.NDArray[np.uint32], *before: Any) -> I64:
-    """Indices that put documents in survivor order, within groups of equal ``before`` (the last one first)."""
+    """Indices that put documents in survivor order, within groups of equal ``before``, last one first."""
     return np.lexsort((row, chunk, low, high, *before))

@@ -41,13 +41,15 @@ class GatheredTexts:
     Args:
         side: where to read.
         made_by: the signatures' expected identity.
-        budget: bytes of slices held at once (one slice is always held).
+        budget: bytes of slices held at once, and as much again for single texts (at least one of each).
     """
 
     def __init__(self, side: Side, made_by: str, budget: int) -> None:
         self._side, self._made_by, self._budget = side, made_by, budget
         self._slices: OrderedDict[tuple[int, int], pa.Table] = OrderedDict()
         self._held = 0
+        self._texts: OrderedDict[Pointer, KeyText] = OrderedDict()
+        self._characters = 0
         self.read = 0
 
     def get(self, at: Pointer) -> KeyText:
@@ -57,6 +59,19 @@ class GatheredTexts:
             CorruptOutput: there is none, or its SHA-1 is not the pointer's.
             FingerprintMismatch: its signature was made under other settings.
         """
+        known = self._texts.get(at)
+        if known is not None:
+            self._texts.move_to_end(at)
+            return known
+        found = self._read(at)
+        self._texts[at] = found
+        self._characters += len(found.text)
+        while 4 * self._characters > self._budget and len(self._texts) > 1:
+            _, oldest = self._texts.popitem(last=False)
+            self._characters -= len(oldest.text)
+        return found
+
+    def _read(self, at: Pointer) -> KeyText:
         table = self._slice(at.chunk, at.block)
         rows = columns.numbers(table, "row")
         i = int(np.searchsorted(rows, at.row))

@@ -38,7 +38,7 @@ class _Signed:
 
 
 class SignStep:
-    """Map step. Outputs ``keys``, ``bands`` and ``signatures``; texts shorter than a shingle get only a key."""
+    """Map step. Outputs ``keys``, ``bands`` and ``signatures``; texts below a shingle get only a key."""
 
     name = "sign"
     layer = "dedup"
@@ -49,7 +49,10 @@ class SignStep:
         m = settings.dedup.minhash
         # The source matters to the survivor order alone, and only if the job ranks domains.
         text = ("doc_id", "text", "source_id") if settings.dedup.priority else ("doc_id", "text")
-        self.inputs = (Input("parse", "text", "aligned", text), Input("filter", "verdicts", "aligned", ("kept",)))
+        self.inputs = (
+            Input("parse", "text", "aligned", text),
+            Input("filter", "verdicts", "aligned", ("kept",)),
+        )
         self._signatures = columns.signatures_schema(m.signature_size)
         self.outputs = (
             OutputSpec("keys", columns.KEYS, "key_prefix"),
@@ -103,7 +106,9 @@ class SignStep:
         if self._settings.dedup.near:
             units = folded
             if self._words:
-                units = fold.fold(batch.column("text"), fold.fold_table(normal.unicode, normal.lower_case, True))
+                units = fold.fold(
+                    batch.column("text"), fold.fold_table(normal.unicode, normal.lower_case, True)
+                )
             size, second = shingling.sizes(self._settings, characters, dense)
             outputs |= self._near(signed, units, size, second, task)
         return StepResult(
@@ -137,7 +142,9 @@ class SignStep:
     def _near(
         self, signed: _Signed, units: fold.Folded, size: I64, second: I64, task: _Task
     ) -> dict[str, pa.Table]:
-        signatures, shingles = minhash.signatures(units.data, units.offsets, size, self._permutations, self._words)
+        signatures, shingles = minhash.signatures(
+            units.data, units.offsets, size, self._permutations, self._words
+        )
         long_enough = np.flatnonzero(shingles > 0)
         hashes, owners = self._hash(signatures[long_enough], size[long_enough], long_enough)
         border = np.flatnonzero(second)

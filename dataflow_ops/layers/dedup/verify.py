@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +32,11 @@ class VerifyStep:
     def fingerprint(self) -> Mapping[str, object]:
         """Threshold, cap of leaders and what a similarity is."""
         verify = self._settings.dedup.verify
-        return {"step": 1, **identity.similarity_fingerprint(self._settings), "max_leaders": verify.max_leaders}
+        return {
+            "step": 1,
+            **identity.similarity_fingerprint(self._settings),
+            "max_leaders": verify.max_leaders,
+        }
 
     def run(self, side: Side, start: int) -> Iterator[StepResult]:
         """Walk the buckets of one block; memory holds the key texts of this block.
@@ -80,7 +85,7 @@ class _Walk:
         """Edges of all buckets, each once, ascending."""
         edges: set[tuple[int, int, float]] = set()
         bounds = starts.tolist()
-        for first, last in zip(bounds[:-1], bounds[1:], strict=True):
+        for first, last in pairwise(bounds):
             found, beyond = leader_walk(
                 members[first:last].tolist(), self._candidates.agreement, self._similar, self._max_leaders
             )

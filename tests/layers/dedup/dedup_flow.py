@@ -24,6 +24,7 @@ from dataflow_ops.settings import JobSettings, parse_job
 from dataflow_ops.values import Counts, Numbers, StepResult
 
 STEPS = (SignStep, ExactStep, MatchStep, GatherStep, VerifyStep, UniteStep, ConfirmStep)
+CHUNK_IDS = 1000  # the first chunk's; later ones count down, so that order of id is not order of arrival
 NUMBERS = Numbers(key_prefixes=4, band_prefixes=4, blocks=4, root_prefixes=2, shard_groups=1)
 
 
@@ -69,7 +70,9 @@ class Store:
         began = time.process_time()
         slices = self.parts[step, kind].get(partition, {})
         handles = [h for key in sorted(slices) if name is None or key == name for h in slices[key]]
-        tables = [h if isinstance(h, pa.Table) else pa.ipc.open_file(pa.OSFile(str(h))).read_all() for h in handles]
+        tables = [
+            h if isinstance(h, pa.Table) else pa.ipc.open_file(pa.OSFile(str(h))).read_all() for h in handles
+        ]
         table = pa.concat_tables(tables) if tables else self.schemas[step, kind].empty_table()
         self.seconds += time.process_time() - began
         return table
@@ -140,10 +143,12 @@ class Flow:
     build: dict[str, Step] = field(default_factory=dict)
 
     def run(self, chunks: Sequence[pa.Table]) -> Outcome:
-        """Chunks hold doc_id, text, source_id and kept; chunk number i gets id 1000 - i."""
+        """Chunks hold doc_id, text, source_id and kept; chunk number i gets id CHUNK_IDS - i."""
         store = Store(self.folder)
-        store.schemas["parse", "text"] = pa.schema([(n, schema.DOCUMENTS.field(n).type) for n in ("doc_id", "text", "source_id")])
-        names = [1000 - i for i in range(len(chunks))]
+        store.schemas["parse", "text"] = pa.schema(
+            [(n, schema.DOCUMENTS.field(n).type) for n in ("doc_id", "text", "source_id")]
+        )
+        names = [CHUNK_IDS - i for i in range(len(chunks))]
         for c, table in zip(names, chunks, strict=True):
             store.save("parse", "text", schema.chunk_name(c), table.drop_columns("kept"), False)
         kept = {schema.chunk_name(c): t.column("kept") for c, t in zip(names, chunks, strict=True)}
@@ -173,7 +178,10 @@ class Flow:
             seconds[step.name] = spent
             if self.tamper is not None:
                 self.tamper(store, step.name)
-        ids = {n: t.column("doc_id").to_pylist() for n, t in zip((schema.chunk_name(c) for c in names), chunks, strict=True)}
+        ids = {
+            n: t.column("doc_id").to_pylist()
+            for n, t in zip((schema.chunk_name(c) for c in names), chunks, strict=True)
+        }
         verdicts = {}
         for name in sorted(ids):
             for partition in sorted(store.parts["confirm", "verdicts"]):
@@ -181,18 +189,27 @@ class Flow:
                     doc = ids[name][row["row"]]
                     assert doc not in verdicts, "two verdicts on one document"
                     verdicts[doc] = row | {"at": (int(name, 16), row["row"])}
-        return Outcome(verdicts, store, counts, dict(metrics), dict(hits), seconds, sum(t.num_rows for t in chunks))
+        return Outcome(
+            verdicts, store, counts, dict(metrics), dict(hits), seconds, sum(t.num_rows for t in chunks)
+        )
 
     def _partitions(self, step: Step, chunks: list[str]) -> list[str]:
         n = self.numbers
-        ranges = {"key_prefix": n.key_prefixes, "band_prefix": n.band_prefixes, "block": n.blocks, "root_prefix": n.root_prefixes}
+        ranges = {
+            "key_prefix": n.key_prefixes,
+            "band_prefix": n.band_prefixes,
+            "block": n.blocks,
+            "root_prefix": n.root_prefixes,
+        }
         if step.partitioned_by == "chunk":
             return chunks
         if step.partitioned_by == "all":
             return ["all"]
         return [str(i) for i in range(ranges[step.partitioned_by])]
 
-    def _results(self, step: Step, side: FlowSide, store: Store, kept: dict[str, pa.ChunkedArray]) -> Iterator[tuple[StepResult, float]]:
+    def _results(
+        self, step: Step, side: FlowSide, store: Store, kept: dict[str, pa.ChunkedArray]
+    ) -> Iterator[tuple[StepResult, float]]:
         """Results with the processor seconds they took, reading and writing left out."""
         if isinstance(step, RunStep):
             results = step.run(side, 0)
@@ -213,7 +230,9 @@ class Flow:
             yield result, time.process_time() - began
 
 
-def documents(texts: Sequence[str], ids: Sequence[bytes] | None = None, sources: Sequence[str] | None = None) -> pa.Table:
+def documents(
+    texts: Sequence[str], ids: Sequence[bytes] | None = None, sources: Sequence[str] | None = None
+) -> pa.Table:
     n = len(texts)
     ids = ids if ids is not None else [schema.doc_id("s", "f", i) for i in range(n)]
     return pa.table(

@@ -1,0 +1,121 @@
+import random
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rapidfuzz.distance import Levenshtein
+
+from dataflow_ops.kernels import similarity as s
+
+ALPHABET = "abcdefghijklmnopqrstuvwxyz水库的管理员每天"
+
+
+def prose(seed: int, length: int) -> str:
+    rng = random.Random(seed)
+    vocabulary = ["".join(rng.choices(ALPHABET, k=rng.randint(1, 8))) for _ in range(4000)]
+    out: list[str] = []
+    size = 0
+    while size < length:
+        out.append(rng.choice(vocabulary))
+        size += len(out[-1])
+    return "".join(out)[:length]
+
+
+def edited(text: str, every: int, seed: int = 0) -> str:
+    rng = random.Random(seed)
+    out, i = [], 0
+    while i < len(text):
+        n = max(1, int(rng.expovariate(1 / every)))
+        out.append(text[i : i + n])
+        i += n
+        match rng.randrange(3):
+            case 0:
+                i += rng.randint(1, 6)
+            case 1:
+                out.append("".join(rng.choices(ALPHABET, k=rng.randint(1, 6))))
+            case _:
+                i += 3
+                out.append("zyx")
+    return "".join(out)
+
+
+@given(st.text("ab水", max_size=30), st.text("ab水", max_size=30), st.sampled_from([0.0, 0.5, 0.8, 0.9, 1.0]))
+def test_exact_below_the_limit(a: str, b: str, least: float) -> None:
+    exact = 1.0 - Levenshtein.distance(a, b) / max(len(a), len(b)) if a or b else 1.0
+    assert s.similarity(a, b, least) == (exact if exact >= least else 0.0)
+
+
+@pytest.mark.parametrize("least", [0.7, 0.8, 0.83, 0.9])
+def test_the_threshold_itself_is_reached(least: float) -> None:
+    for n in (10, 100, 400):
+        a = "a" * n
+        for distance in range(n):
+            value = s.similarity(a, "b" * distance + a[distance:], least)
+            assert (value > 0) == (1.0 - distance / n >= least)
+
+
+@pytest.mark.parametrize("every", [20, 60, 500])
+def test_long_texts_come_close_to_the_exact_value(every: int) -> None:
+    a = prose(1, 22_000)
+    b = edited(a, every)
+    exact = Levenshtein.normalized_similarity(a, b)
+    assert exact > 0.8
+    assert exact - 0.01 <= s.similarity(a, b, 0.8) <= exact
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from([5, 8, 12, 30]), st.booleans(), st.integers(0, 4))
+def test_long_texts_never_come_out_too_similar(seed: int, every: int, moved: bool, repeats: int) -> None:
+    limit = s.EXACT_CHARS
+    a = prose(seed, 6_000)
+    b = edited(a, every, seed)
+    if moved:
+        b = b[2000:] + b[:2000]
+    a, b = a * (1 + repeats), b * (1 + repeats)
+    a, b = (
+        a + prose(seed + 1, max(0, limit + 100 - len(a))),
+        b + prose(seed + 1, max(0, limit + 100 - len(b))),
+    )
+    exact = Levenshtein.normalized_similarity(a, b)
+    value = s.similarity(a, b, 0.5)
+    assert value == 0.0 or 0.5 <= value <= exact + 1e-12
+    assert value == s.similarity(b, a, 0.5) or abs(value - s.similarity(b, a, 0.5)) < 0.05
+
+
+def test_half_a_million_characters_in_twenty_milliseconds() -> None:
+    a = prose(2, 500_000)
+    pairs = [(a, edited(a, every)) for every in (25, 200)] + [
+        (a, prose(3, 500_000)),
+        (a, a[100_000:] + a[:100_000]),
+    ]
+    for one, two in pairs:
+        best = 1.0
+        for _ in range(4):
+            began = time.process_time()
+            s.similarity(one, two, 0.8)
+            best = min(best, time.process_time() - began)
+        assert best <= 0.020
+    assert s.similarity(*pairs[0], 0.8) > 0.8
+    assert s.similarity(*pairs[2], 0.8) == 0.0
+
+
+def test_anchors_ascend_in_both() -> None:
+    a = prose(4, 50_000)
+    b = edited(a[20_000:] + a[:20_000], 100)
+    codes = [np.frombuffer(t.encode("utf-32-le"), np.uint32) for t in (a, b)]
+    for cuts in s.anchors(*codes):
+        assert len(cuts) > 10
+        assert (np.diff(cuts) >= 256).all()
+
+
+@given(st.lists(st.integers(0, 50), max_size=40))
+def test_longest_increasing_subsequence(values: list[int]) -> None:
+    picked = s._increasing(np.array(values, np.int64))
+    taken = [values[i] for i in picked]
+    assert taken == sorted(set(taken))
+    best = [0] * len(values)
+    for i, v in enumerate(values):
+        best[i] = 1 + max((best[j] for j in range(i) if values[j] < v), default=0)
+    assert len(taken) == max(best, default=0)
