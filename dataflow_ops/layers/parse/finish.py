@@ -69,6 +69,8 @@ def finish(parsed: ParsedDocument, origin: Origin, rules: TextRules, limits: Lim
         metadata, found = to_json(parsed.metadata)
         marks.update(found)
     turns = None if parsed.messages is None else _normal_turns(parsed.messages, rules, marks)
+    if turns is not None:
+        marks.update(to_json(turns)[1])
     parts: list[tuple[str, Sequence[Mapping[str, Any]] | None]] = [(done.text, turns)]
     if len(done.text) > limits.max_text_len:
         if limits.on_too_long == "reject":

@@ -6,7 +6,7 @@ import base64
 import json
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from dataflow_ops.errors import MalformedRecord
 from dataflow_ops.layers.parse.normalise import clean_string
@@ -22,20 +22,23 @@ def to_json(value: Any, sort_keys: bool = True) -> tuple[str, tuple[str, ...]]:
     """
     try:
         try:
-            text = _dump(value, sort_keys)
+            text = _ENCODERS[sort_keys].encode(value)
             if "\\u0000" not in text:
                 text.encode("utf-8")
                 return text, ()
         except (TypeError, ValueError):  # UnicodeEncodeError is a ValueError
             pass
         marks: set[str] = set()
-        return _dump(_plain(value, marks), sort_keys), tuple(sorted(marks))
+        return _ENCODERS[sort_keys].encode(_plain(value, marks)), tuple(sorted(marks))
     except RecursionError as e:
         raise MalformedRecord("the record is nested too deeply") from e
 
 
-def _dump(value: Any, sort_keys: bool) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=sort_keys, separators=(",", ":"))
+def _encoder(sort_keys: bool) -> json.JSONEncoder:
+    return json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=sort_keys, separators=(",", ":"))
+
+
+_ENCODERS: Final = {sort_keys: _encoder(sort_keys) for sort_keys in (True, False)}
 
 
 def _plain(value: Any, marks: set[str]) -> Any:

@@ -27,8 +27,9 @@ class SourceFile:
     Attributes:
         source_id: the source it belongs to.
         path: path inside the source, the identity.
-        start: first byte of the part to read, in the decompressed file (Parquet: first row group).
-        end: exclusive; -1 reads to the end.
+        start: first byte of the part to read (Parquet: first row group).
+        end: exclusive; -1 reads to the end. What is handed to a reader is that part only (Parquet: the
+            whole file).
         media_type: as found by ``media.py``, never ``""``.
         charset: from the transport, else ``""``.
         url: where the source is a list of URLs, else ``""``.
@@ -59,7 +60,6 @@ class RawRecord:
         url: or ``""``.
         charset: declared outside the payload (HTTP header), or ``""``.
         record_id: the user's id, or ``""``.
-        repairs: marks set by the reader (``nan``, …).
     """
 
     position: int
@@ -69,7 +69,6 @@ class RawRecord:
     url: str = ""
     charset: str = ""
     record_id: str = ""
-    repairs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import time
 import unicodedata
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, Final
 
@@ -24,6 +24,7 @@ from dataflow_ops.layers.parse.records import BadRecord, Item, RawRecord, Skippe
 from dataflow_ops.layers.parse.rows import RowBuilder
 from dataflow_ops.layers.parse.streams import HashedReader
 from dataflow_ops.protocols import Input, OutputSpec, Partitioning, Side
+from dataflow_ops.ranges import part_of
 from dataflow_ops.settings import JobSettings
 from dataflow_ops.values import StepResult
 
@@ -156,9 +157,13 @@ class ParseStep:
             base = number << FILE_SHIFT
             count = 0
             with closing(side.open_source(row["source_id"], row["path"], row["location"] or "")) as opened:
-                raw = HashedReader(opened, file.path, row["sha256"] or "")
                 broken: FileError | None = None
+                raw: HashedReader | None = None
                 try:
+                    part, sha256 = part_of(
+                        opened, file.path, file.media_type, file.start, file.end, row["sha256"] or ""
+                    )
+                    raw = HashedReader(part, file.path, sha256)
                     for item in reader_of(file.media_type)(file, raw):
                         count += 1
                         if count > skip:
@@ -166,7 +171,8 @@ class ParseStep:
                 except FileError as e:
                     broken = e
                 # Before the file's end is reported: what was read may be of a file that has changed.
-                raw.verify()
+                if raw is not None:
+                    raw.verify()
             if broken is not None and count + 1 > skip:
                 yield _Read(file, broken, base | (count + 1))
 
@@ -260,8 +266,6 @@ class ParseStep:
             if isinstance(parsed, DocumentError):
                 builder.add_dead(origin, parsed, item.size)
                 return
-            if item.repairs:
-                parsed = _with_repairs(parsed, item.repairs)
             made = finishing.finish(parsed, origin, self._rules, self._limits)
         except DocumentError as e:
             builder.add_dead(origin, e, item.size)
@@ -276,7 +280,3 @@ def _origin(
     file: SourceFile, position: int, media_type: str, url: str, record_id: str, parser: str, kind: str
 ) -> Origin:
     return Origin(file.source_id, file.path, position, media_type, url, record_id, parser, kind)
-
-
-def _with_repairs(parsed: ParsedDocument, repairs: tuple[str, ...]) -> ParsedDocument:
-    return replace(parsed, repairs=(*parsed.repairs, *repairs))

@@ -30,7 +30,7 @@ class HashedReader:
     Args:
         raw: the file, at its start.
         path: for messages.
-        sha256: expected hex digest of the whole file; ``""`` if unknown.
+        sha256: expected hex digest of all its bytes; ``""`` if they were checked already.
     """
 
     def __init__(self, raw: BinaryIO, path: str, sha256: str) -> None:
@@ -38,13 +38,19 @@ class HashedReader:
         self._path = path
         self._expected = sha256
         self._hash = hashlib.sha256()
-        self._verified = False
+        self._verified = not sha256
 
     def read(self, n: int) -> bytes:
         """Read at most ``n`` bytes; ``b""`` at the end."""
         data = self._raw.read(n)
-        self._hash.update(data)
+        if self._expected:
+            self._hash.update(data)
         return data
+
+    def plain(self) -> Iterator[bytes]:
+        """Yield the bytes in blocks, as they are."""
+        while data := self.read(_READ):
+            yield data
 
     def verify(self) -> None:
         """Read what is left and compare.
@@ -57,7 +63,7 @@ class HashedReader:
         while self.read(BLOCK):
             pass
         found = self._hash.hexdigest()
-        if self._expected and found != self._expected:
+        if found != self._expected:
             raise SourceChanged(
                 f"{self._path}: SHA-256 is {found[:16]}…, but {self._expected[:16]}… was listed;"
                 " the file changed after it was fetched"
@@ -170,9 +176,9 @@ def blocks(raw: HashedReader, path: str) -> Iterator[bytes]:
     named = CODECS.get("." + path.rsplit(".", 1)[-1].lower(), "") if "." in path else ""
     codec: Codec = sniff(head[:16]).codec or named
     if not codec or not head:
-        while head:
+        if head:
             yield head
-            head = raw.read(_READ)
+        yield from raw.plain()
         return
     yield from _members(head, raw, codec)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from dataflow_ops import media, schema
 from dataflow_ops.layers.parse import wire
 from dataflow_ops.layers.parse.guard import Guard, InlineGuard
 from dataflow_ops.layers.parse.step import ParseStep
+from dataflow_ops.ranges import range_sha256
 from dataflow_ops.settings import JobSettings, parse_job
 from dataflow_ops.values import Counts, StepResult
 
@@ -38,19 +38,22 @@ class FakeSide:
         assert (step, kind) == ("fetch", "files")
         rows = []
         for path, data in self.files.items():
-            row = {
+            row: dict[str, object] = {
                 "source_id": self.source_id,
                 "path": path,
                 "start": 0,
                 "end": -1,
                 "size": len(data),
-                "sha256": hashlib.sha256(data).hexdigest(),
                 "media_type": media.media_of(path).media_type,
                 "charset": "",
                 "url": "",
                 "location": "",
             }
-            rows.append({**row, **self.extra.get(path, {})})
+            row.update(self.extra.get(path, {}))
+            if "sha256" not in row:
+                kind, start, end = str(row["media_type"]), int(str(row["start"])), int(str(row["end"]))
+                row["sha256"], _ = range_sha256(io.BytesIO(data), kind, start, end)
+            rows.append(row)
         return pa.Table.from_pylist(rows, schema=schema.FETCHED)
 
     def open_source(self, source_id: str, path: str, location: str = "") -> BinaryIO:

@@ -43,7 +43,7 @@ def test_row_group_ranges_give_every_row_once() -> None:
     data = stored(ROWS)
     whole = parse({"a.parquet": data}).docs
     parts: list[dict[str, Any]] = []
-    for start, end in ((0, 1), (1, 3), (3, -1), (9, 12)):
+    for start, end in ((0, 1), (1, 3), (3, -1)):
         parts += parse(FakeSide({"a.parquet": data}, extra={"a.parquet": {"start": start, "end": end}})).docs
     assert parts == whole
 

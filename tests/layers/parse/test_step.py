@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 from collections.abc import Sequence
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import settings as examples
@@ -190,3 +193,24 @@ def test_the_real_child_gives_the_same_rows() -> None:
         child = parse(files, guard=guard)
     assert rows(child) == rows(parse(files))
     assert any(d["parser"] == pdf.PARSER.label for d in child.dead)
+
+
+@pytest.mark.parametrize("path", ["a.jsonl", "a.parquet"])
+def test_a_changed_part_is_never_taken(path: str) -> None:
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"text": [f"row {i}" for i in range(8)]}), sink, row_group_size=2)
+    data = JSONL if path == "a.jsonl" else sink.getvalue()
+    start, end = (len(JSONL.split(b"\n")[0]) + 1, -1) if path == "a.jsonl" else (1, 3)
+    extra = {path: {"start": start, "end": end}}
+    good = parse(FakeSide({path: data}, extra=extra))
+    assert good.texts == [f"row {i}" for i in (range(1, 7) if path == "a.jsonl" else range(2, 6))]
+    extra[path]["sha256"] = "0" * 64
+    with pytest.raises(SourceChanged):
+        parse(FakeSide({path: data}, extra=extra))
+
+
+def test_the_first_bytes_of_a_part_tell_no_codec() -> None:
+    data = b'{"text": "a"}\nBZh is no bzip2 here\n{"text": "b"}\n'
+    ran = parse(FakeSide({"a.jsonl": data}, extra={"a.jsonl": {"start": 14, "end": -1}}))
+    assert ran.texts == ["b"]
+    assert (ran.dead[0]["level"], ran.dead[0]["position"]) == ("document", 14)

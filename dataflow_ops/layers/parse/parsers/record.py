@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final
 
 from dataflow_ops.errors import MalformedRecord
+from dataflow_ops.layers.parse.jsontext import to_json
 from dataflow_ops.layers.parse.parsers.base import ParsedDocument
 from dataflow_ops.layers.parse.parsers.dialogue import canonical_turns, has_content, render
 from dataflow_ops.layers.parse.readers.jsonvalue import type_name
@@ -55,8 +55,4 @@ def as_text(value: object) -> str:
     """An id or URL as text: strings as they are, other values as JSON, null as ``""``."""
     if value is None:
         return ""
-    return (
-        value
-        if isinstance(value, str)
-        else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
-    )
+    return value if isinstance(value, str) else to_json(value)[0]

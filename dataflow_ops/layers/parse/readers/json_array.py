@@ -25,7 +25,7 @@ def read_json(file: SourceFile, raw: HashedReader) -> Iterator[Item]:
     if not body:
         return
     try:
-        value, repairs = load_json(body)
+        value = load_json(body)
     except DocumentError as e:
         if body.startswith(b"{") and b"\n" in body:
             yield from _as_lines(file, data)
@@ -36,7 +36,7 @@ def read_json(file: SourceFile, raw: HashedReader) -> Iterator[Item]:
     share = len(data) // max(1, len(elements))
     for number, element in enumerate(elements):
         try:
-            yield RawRecord(number, as_record(element), file.media_type, share, repairs=repairs)
+            yield RawRecord(number, as_record(element), file.media_type, share)
         except DocumentError as e:
             yield BadRecord(number, e, file.media_type, share)
 
@@ -47,7 +47,7 @@ def _as_lines(file: SourceFile, data: bytes) -> Iterator[Item]:
         if not line.strip():
             continue
         found = record_or_error(line)
-        if isinstance(found, tuple):
-            yield RawRecord(position, found[0], file.media_type, size, repairs=found[1])
+        if isinstance(found, dict):
+            yield RawRecord(position, found, file.media_type, size)
         else:
             yield BadRecord(position, found, file.media_type, size)

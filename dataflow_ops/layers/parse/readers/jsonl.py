@@ -13,14 +13,17 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def read_jsonl(file: SourceFile, raw: HashedReader) -> Iterator[Item]:
-    """Yield the records of the file's range; a line belongs to the range in which it begins.
+    """Yield the records of the file, or of a part that begins and ends where lines do (see ``ranges``).
 
     Blank lines are no records. A line above ``max_document`` is isolated without being kept in memory.
 
     Raises:
         FileError: as :func:`blocks`, or the file is UTF-16.
     """
-    for position, line, size in lines(blocks(raw, file.path), file.max_document, file.start, file.end):
+    # The first bytes of a part may look like anything; only whole files can be compressed.
+    whole = (file.start, file.end) == (0, -1)
+    stream = blocks(raw, file.path) if whole else raw.plain()
+    for position, line, size in lines(stream, file.max_document, file.start):
         if line is None:
             limit = file.max_document / (1 << 20)
             error = DocumentTooCostly(f"the line has {size} bytes; parse.max_document_mb allows {limit:g} MB")
@@ -33,27 +36,23 @@ def read_jsonl(file: SourceFile, raw: HashedReader) -> Iterator[Item]:
         if not line or line.isspace():
             continue
         found = record_or_error(line)
-        if isinstance(found, tuple):
-            yield RawRecord(position, found[0], file.media_type, size, repairs=found[1])
+        if isinstance(found, dict):
+            yield RawRecord(position, found, file.media_type, size)
         else:
             yield BadRecord(position, found, file.media_type, size)
 
 
-def lines(
-    stream: Iterator[bytes], limit: int, start: int = 0, end: int = -1
-) -> Iterator[tuple[int, bytes | None, int]]:
+def lines(stream: Iterator[bytes], limit: int, at: int = 0) -> Iterator[tuple[int, bytes | None, int]]:
     """Split a byte stream at LF.
 
     Args:
-        stream: blocks from the beginning of the file.
+        stream: blocks that begin at the start of a line.
         limit: bytes above which a line's content is not kept.
-        start: lines that begin before this offset are left out.
-        end: lines that begin at or after this offset too; -1: none are.
+        at: offset in the file of the stream's first byte.
 
     Yields:
         ``(offset of the line's first byte, its bytes without LF or None if too long, its length)``.
     """
-    at = 0  # offset of the current line's first byte
     kept: list[bytes] = []
     size = 0
     for block in stream:
@@ -61,18 +60,15 @@ def lines(
         while True:
             stop = block.find(b"\n", begin)
             piece = len(block) - begin if stop < 0 else stop - begin
-            if size + piece <= limit and at >= start:
+            if size + piece <= limit:
                 kept.append(block[begin : begin + piece])
             else:
                 kept = []
             size += piece
             if stop < 0:
                 break
-            if at >= start:
-                yield at, b"".join(kept) if size <= limit else None, size
+            yield at, b"".join(kept) if size <= limit else None, size
             at += size + 1
-            if 0 <= end <= at:
-                return
             kept, size, begin = [], 0, stop + 1
-    if size and at >= start:
+    if size:
         yield at, b"".join(kept) if size <= limit else None, size
