@@ -20,14 +20,19 @@ def similarity(a: str, b: str) -> float:
     return Levenshtein.normalized_similarity(a, b)
 
 
-def hard_negatives(texts: dict[int, str], wanted: int, low: float = 0.60, high: float = 0.75) -> list[tuple[int, int, float]]:
+def hard_negatives(
+    texts: dict[int, str], wanted: int, low: float = 0.60, high: float = 0.75
+) -> list[tuple[int, int, float]]:
     """Pairs that are alike but not duplicates: share a rare 20-character piece, similarity in [low, high]."""
     pieces: dict[bytes, list[int]] = defaultdict(list)
     keys: dict[int, str] = {}
     for i, text in texts.items():
         keys[i] = key = key_text(text)
         # The three smallest hashes of every 8th 20-character piece: an own little sketch.
-        hashes = sorted(hashlib.blake2b(key[k : k + 20].encode(), digest_size=8).digest() for k in range(0, max(1, len(key) - 20), 1))[:3]
+        hashes = sorted(
+            hashlib.blake2b(key[k : k + 20].encode(), digest_size=8).digest()
+            for k in range(0, max(1, len(key) - 20), 1)
+        )[:3]
         for h in hashes:
             pieces[h].append(i)
     found: dict[tuple[int, int], float] = {}

@@ -10,7 +10,6 @@ is missed. Timings are ratios to the documents of the same run and are printed, 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import resource
 import shutil
@@ -35,7 +34,16 @@ from dataflow_ops.state.store import StateStore
 from dataflow_ops.storage.chunk_store import ChunkStore
 from dataflow_ops.storage.local import LocalStore
 
-RECALL = {"exact": 0.99, "width": 0.99, "title": 0.99, "block5": 0.99, "edit1": 0.99, "edit2": 0.99, "block10": 0.95, "edit5": 0.75}
+RECALL = {
+    "exact": 0.99,
+    "width": 0.99,
+    "title": 0.99,
+    "block5": 0.99,
+    "edit1": 0.99,
+    "edit2": 0.99,
+    "block10": 0.95,
+    "edit5": 0.75,
+}
 EDIT5_EACH = 0.72
 REJECTED = {"loop": 0.99, "control": 0.99, "punct": 0.99, "short": 0.99, "halfloop": 0.95, "stuffed": 0.90}
 LOST = {"en": 0.06, "zh": 0.02, "code": 0.02}
@@ -75,12 +83,24 @@ def main() -> int:
     job = args.home / "job.yaml"
     job.write_text(JOB.format(path=args.docs.absolute(), chunk_mb=args.chunk_mb))
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    command = [sys.executable, "-m", "dataflow_ops.cli.main", "run", str(job), "--home", str(args.home), "--workers", str(args.workers)]
+    command = [
+        sys.executable,
+        "-m",
+        "dataflow_ops.cli.main",
+        "run",
+        str(job),
+        "--home",
+        str(args.home),
+        "--workers",
+        str(args.workers),
+    ]
     environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
     code = subprocess.run(command, check=False, env=environment).returncode
     wall, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    print(f"exit code {code}, {wall:.1f} s wall, {cpu:.1f} s CPU of all processes, largest process {after.ru_maxrss / 1024:.0f} MB")
+    print(
+        f"exit code {code}, {wall:.1f} s wall, {cpu:.1f} s CPU of all processes, largest process {after.ru_maxrss / 1024:.0f} MB"
+    )
     if code not in (0, 4):
         return 1
     bars = Bars()
@@ -99,11 +119,20 @@ def judge(docs: Path, home_path: Path, bars: Bars) -> None:
         row = state.get_run(run_id)
         assert row is not None
         context = RunContext(run_id, parse_job_text(row.settings, run_id), home.root, home.state_url)
-        reader = RunReader(OutputIndex(state, run_id), ChunkStore(LocalStore(home.root)), build_steps(context))
-        verdicts = collect(reader, by_id)
+        reader = RunReader(
+            OutputIndex(state, run_id), ChunkStore(LocalStore(home.root)), build_steps(context)
+        )
+        place = {
+            (path.name, row): int(i)
+            for path in sorted(docs.glob("*.parquet"))
+            for row, i in enumerate(pq.read_table(path, columns=["id"])["id"].to_pylist())
+        }
+        verdicts = collect(reader, by_id, place)
         times(state, run_id, len(by_id))
     rejected, removed = verdicts["rejected"], verdicts["removed"]
-    print(f"\n{len(by_id)} documents, {len(rejected)} rejected by rules, {len(removed)} removed as duplicates")
+    print(
+        f"\n{len(by_id)} documents, {len(rejected)} rejected by rules, {len(removed)} removed as duplicates"
+    )
     print("\nduplicates: base and copy in one group, among pairs of which both reach dedup")
     recall(truth, by_id, rejected, removed, bars)
     print("\nrejected by rules")
@@ -115,27 +144,37 @@ def judge(docs: Path, home_path: Path, bars: Bars) -> None:
     for lang, bar in LOST.items():
         mine = [i for i, n in by_id.items() if truth["label"][n] == "base" and truth["lang"][n] == lang]
         lost = [i for i in mine if i in rejected]
-        print(f"  {lang:<9} {bars.check(f'base {lang}', len(lost) / max(1, len(mine)), bar, at_least=False)}   of {len(mine)}")
-        for (source, rule), k in Counter((truth["source"][by_id[i]], rejected[i]) for i in lost).most_common(8):
+        print(
+            f"  {lang:<9} {bars.check(f'base {lang}', len(lost) / max(1, len(mine)), bar, at_least=False)}   of {len(mine)}"
+        )
+        for (source, rule), k in Counter((truth["source"][by_id[i]], rejected[i]) for i in lost).most_common(
+            8
+        ):
             print(f"      {k:>6}  {source:<28} {rule}")
     independent(truth, by_id, rejected, removed, bars)
 
 
-def collect(reader: RunReader, by_id: dict[int, int]) -> dict[str, dict[int, Any]]:
+def collect(
+    reader: RunReader, by_id: dict[int, int], place: dict[tuple[str, int], int]
+) -> dict[str, dict[int, Any]]:
     """id -> rule for rejects, id -> (survivor's id, similarity, verdict) for duplicates."""
     user: dict[bytes, int] = {}
     rejected: dict[int, str] = {}
     removed: dict[int, tuple[int, float, str]] = {}
     for chunk, output in reader.outputs("parse", "text"):
         table = reader.read(output, columns=("doc_id", "source_record_id"))
-        for doc, record in zip(table["doc_id"].to_pylist(), table["source_record_id"].to_pylist(), strict=True):
+        for doc, record in zip(
+            table["doc_id"].to_pylist(), table["source_record_id"].to_pylist(), strict=True
+        ):
             user[doc] = int(record)
     for _, output in reader.outputs("parse", "rejects"):
-        for doc, rule in zip(*(reader.read(output, columns=("doc_id", "rule"))[c].to_pylist() for c in ("doc_id", "rule")), strict=True):
-            rejected[user.get(doc, -1)] = f"parse:{rule}"
+        for row in reader.read(output, columns=("path", "position", "rule")).to_pylist():
+            rejected[place[row["path"], row["position"]]] = f"parse:{row['rule']}"
     for _, output in reader.outputs("filter", "rejects"):
         table = reader.read(output, columns=("doc_id", "rule"))
-        rejected.update({user[d]: r for d, r in zip(table["doc_id"].to_pylist(), table["rule"].to_pylist(), strict=True)})
+        rejected.update(
+            {user[d]: r for d, r in zip(table["doc_id"].to_pylist(), table["rule"].to_pylist(), strict=True)}
+        )
     rows: dict[str, list[bytes]] = {}
     for chunk, output in reader.outputs("parse", "text"):
         rows[chunk] = reader.read(output, columns=("doc_id",))["doc_id"].to_pylist()
@@ -145,12 +184,22 @@ def collect(reader: RunReader, by_id: dict[int, int]) -> dict[str, dict[int, Any
                 continue
             for r in reader.read(output, part.name).to_pylist():
                 if r["verdict"] != "survivor":
-                    removed[user[rows[part.name][r["row"]]]] = (user[r["survivor_id"]], r["similarity"], r["verdict"])
+                    removed[user[rows[part.name][r["row"]]]] = (
+                        user[r["survivor_id"]],
+                        r["similarity"],
+                        r["verdict"],
+                    )
     assert set(user.values()) <= set(by_id)
     return {"rejected": rejected, "removed": removed}
 
 
-def recall(truth: dict[str, list[Any]], by_id: dict[int, int], rejected: dict[int, str], removed: dict[int, Any], bars: Bars) -> None:
+def recall(
+    truth: dict[str, list[Any]],
+    by_id: dict[int, int],
+    rejected: dict[int, str],
+    removed: dict[int, Any],
+    bars: Bars,
+) -> None:
     group = lambda i: removed[i][0] if i in removed else i  # noqa: E731
     hits: dict[tuple[str, str], list[int]] = {}
     for i, n in by_id.items():
@@ -172,7 +221,13 @@ def recall(truth: dict[str, list[Any]], by_id: dict[int, int], rejected: dict[in
         print(f"  {label:<9} {bar:<26} of {len(every):<6} {'  '.join(parts)}")
 
 
-def independent(truth: dict[str, list[Any]], by_id: dict[int, int], rejected: dict[int, str], removed: dict[int, Any], bars: Bars) -> None:
+def independent(
+    truth: dict[str, list[Any]],
+    by_id: dict[int, int],
+    rejected: dict[int, str],
+    removed: dict[int, Any],
+    bars: Bars,
+) -> None:
     text = lambda i: truth["text"][by_id[i]]  # noqa: E731
     wrong = []
     for i, (survivor, _, _) in removed.items():
@@ -187,7 +242,9 @@ def independent(truth: dict[str, list[Any]], by_id: dict[int, int], rejected: di
     ids = [i for i in by_id if i not in rejected]
     pairs = hard_negatives({i: text(i) for i in ids}, wanted=2000)
     bad = [(a, b) for a, b, _ in pairs if removed.get(a, (None,))[0] == b or removed.get(b, (None,))[0] == a]
-    print(f"hard negatives: {len(bad)} of {len(pairs)} pairs of similarity .60-.75 removed against each other")
+    print(
+        f"hard negatives: {len(bad)} of {len(pairs)} pairs of similarity .60-.75 removed against each other"
+    )
     if bad:
         bars.missed.append(f"hard negatives removed: {bad[:3]}")
     if len(pairs) < 2000:
@@ -200,8 +257,12 @@ def times(state: StateStore, run_id: str, documents: int) -> None:
     for name, m in state.metrics_of_run(run_id).items():
         total += m.seconds
         after_parse += m.seconds if name not in ("discover", "fetch", "parse") else 0
-        print(f"  {name:<9} {m.counts.documents_in:>9} {m.seconds:>12.1f} {m.seconds / max(1, documents) * 1e6:>13.1f}")
-    print(f"  parsed text to shards: {documents / max(after_parse, 1e-9):,.0f} documents/s per core (tasks' own seconds)")
+        print(
+            f"  {name:<9} {m.counts.documents_in:>9} {m.seconds:>12.1f} {m.seconds / max(1, documents) * 1e6:>13.1f}"
+        )
+    print(
+        f"  parsed text to shards: {documents / max(after_parse, 1e-9):,.0f} documents/s per core (tasks' own seconds)"
+    )
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@
     ├── StateError
     │   ├── LeaseLost           another attempt owns the task now: drop what you hold
     │   ├── CommitUnknown       the database did not say whether it committed: read, don't repeat
+    │   ├── DatabaseUnavailable the state database can't be reached: start the run again later
     │   ├── IllegalMove         the state machine has no such move: a fault in our code
     │   └── MissingPrimaryKey   the payload has no primary key: a fault in the caller
     ├── StorageError
@@ -110,6 +111,13 @@ class CommitUnknown(StateError):
     """The database did not say whether it committed: read the row again, never repeat blindly."""
 
     retryable = True
+
+
+class DatabaseUnavailable(StateError):
+    """The state database can't be reached or stays locked: the run stops; start it again later."""
+
+    retryable = True
+    systemic = True
 
 
 class IllegalMove(StateError):

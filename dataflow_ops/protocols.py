@@ -11,9 +11,7 @@ import pyarrow as pa
 
 from dataflow_ops.values import Numbers, StepResult
 
-Partitioning = Literal[
-    "all", "chunk", "key_prefix", "band_prefix", "block", "root_prefix", "shard_group"
-]
+Partitioning = Literal["all", "chunk", "key_prefix", "band_prefix", "block", "root_prefix", "shard_group"]
 Take = Literal["aligned", "same", "slice", "all", "pointer"]
 
 
@@ -95,16 +93,31 @@ class Step(Protocol):
     A step is built once per worker from the job's settings and must not hold state between tasks.
     """
 
-    name: str
-    layer: str
-    partitioned_by: Partitioning
-    inputs: tuple[Input, ...]
-    outputs: tuple[OutputSpec, ...]
+    @property
+    def name(self) -> str:
+        """Unique; part of keys and file names."""
+
+    @property
+    def layer(self) -> str:
+        """The layer it belongs to."""
+
+    @property
+    def partitioned_by(self) -> Partitioning:
+        """What its tasks are cut by."""
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """What it reads."""
+
+    @property
+    def outputs(self) -> tuple[OutputSpec, ...]:
+        """What it writes."""
 
     def fingerprint(self) -> Mapping[str, object]:
         """Everything that shapes the output besides the inputs: settings used, versions of the step, its
         rules, parsers and kernels, identities of models and Unicode tables. JSON-able. Never workers,
-        batch sizes, priorities or memory."""
+        batch sizes, priorities or memory.
+        """
 
 
 @runtime_checkable
@@ -128,4 +141,5 @@ class RunStep(Step, Protocol):
     def run(self, side: Side, start: int) -> Iterator[StepResult]:
         """Yield results in a fixed order. ``start`` is the last ``cursor`` staged by an earlier attempt
         (0 at first): results up to it must not be given again. Steps that never set a cursor always
-        start from 0."""
+        start from 0.
+        """

@@ -127,7 +127,10 @@ DUPLICATES = pa.schema(
         ("survivor_row", pa.uint32()),
         ("survivor_id", DOC_ID),
         ("similarity", pa.float32()),  # edit similarity of the two key texts; 1 for exact
-        ("copies", pa.uint32()),  # 0 here; on the survivor's own row (verdict "survivor") how many it stands for
+        (
+            "copies",
+            pa.uint32(),
+        ),  # 0 here; on the survivor's own row (verdict "survivor") how many it stands for
     ]
 )
 """``confirm.verdicts``: sliced by chunk; one row per removed document, and one per survivor of a group

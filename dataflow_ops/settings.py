@@ -114,7 +114,9 @@ class BoilerplateFilter(Section):
     @model_validator(mode="after")
     def _ordered(self) -> Self:
         if self.min_text_len > self.max_text_len:
-            raise ValueError(f"min_text_len ({self.min_text_len}) is above max_text_len ({self.max_text_len})")
+            raise ValueError(
+                f"min_text_len ({self.min_text_len}) is above max_text_len ({self.max_text_len})"
+            )
         return self
 
 
@@ -186,8 +188,8 @@ class MinhashSettings(Section):
             n = self.signature_size
             pairs = ", ".join(f"{n // r} x {r}" for r in (2, 4, 5, 8, 10, 16) if n // r >= 1)
             raise ValueError(
-                f"band x rows_per_band = {self.band} x {self.rows_per_band} = {self.band * self.rows_per_band} is above"
-                f" signature_size = {n}; valid pairs for {n}: {pairs}"
+                f"band x rows_per_band = {self.band} x {self.rows_per_band} = {self.band * self.rows_per_band}"
+                f" is above signature_size = {n}; valid pairs for {n}: {pairs}"
             )
         return self
 
@@ -320,7 +322,9 @@ class JobSettings(Section):
         seen: set[str] = set()
         named = []
         for i, source in enumerate(self.sources):
-            name = source.source_id or (self.dataset.source if len(self.sources) == 1 else f"{self.dataset.source}-{i}")
+            name = source.source_id or (
+                self.dataset.source if len(self.sources) == 1 else f"{self.dataset.source}-{i}"
+            )
             if name in seen:
                 raise ValueError(f"sources.{i}.source_id: '{name}' is used twice; every source needs its own")
             seen.add(name)
@@ -331,12 +335,15 @@ class JobSettings(Section):
             if odd:
                 raise ValueError(
                     f"mixing.sampling: no ratio for domain(s) {', '.join(odd)} of the sources;"
-                    f" it names {', '.join(self.mixing.sampling)}. Give each a ratio (0 leaves it out on purpose)."
+                    f" it names {', '.join(self.mixing.sampling)}."
+                    " Give each a ratio (0 leaves it out on purpose)."
                 )
         return self
 
 
-def load_job(path: Path | str, overrides: Sequence[str] = (), sources: Sequence[SourceSettings] = ()) -> JobSettings:
+def load_job(
+    path: Path | str, overrides: Sequence[str] = (), sources: Sequence[SourceSettings] = ()
+) -> JobSettings:
     """Read a job file.
 
     Args:

@@ -12,7 +12,9 @@ from dataflow_ops.airflow.operators import Bundle, Finish, Ranges, Start
 from dataflow_ops.pipeline.flow import LAYERS, STEPS
 
 
-def corpus_dag(job: Path, home: Path, *, mode: str = "full", schedule: str | None = None, cores: int = 2) -> DAG:
+def corpus_dag(
+    job: Path, home: Path, *, mode: str = "full", schedule: str | None = None, cores: int = 2
+) -> DAG:
     """The DAG ``<dataset>__<mode>`` of one job file.
 
     Task groups follow the layers; each step is one mapped task over the bundles of partitions that
@@ -32,7 +34,7 @@ def corpus_dag(job: Path, home: Path, *, mode: str = "full", schedule: str | Non
         catchup=False,
         max_active_runs=1,
         tags=["dataflow", dataset],
-        doc_md=f"Makes a version of **{dataset}** from `{job.name}`. `dataflow status` shows the same run in a terminal.",
+        doc_md=f"Makes a version of **{dataset}** from `{job.name}`. In a terminal: `dataflow status`.",
         params={
             "until": Param(
                 None,

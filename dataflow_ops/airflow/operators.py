@@ -50,7 +50,9 @@ class Ranges(BaseOperator):
 
     def execute(self, context: Any) -> list[dict[str, Any]]:
         """The bundles that steps of this partitioning are mapped over."""
-        bundles: list[dict[str, Any]] = context["ti"].xcom_pull(task_ids="start")["bundles"][self.partitioning]
+        bundles: list[dict[str, Any]] = context["ti"].xcom_pull(task_ids="start")["bundles"][
+            self.partitioning
+        ]
         return bundles
 
 
@@ -65,7 +67,7 @@ class Bundle(BaseOperator):
         self.bundle = bundle
 
     def execute(self, context: Any) -> dict[str, Any]:
-        """Run what is open in the bundle; return its counts. Dead chunks are in our state, not failures here."""
+        """Run what is open in the bundle; return its counts. A dead chunk is in our state, no failure here."""
         from dataflow_ops.pipeline.bundles import run_bundle
 
         return run_bundle(Path(self.home), self.step, self.bundle, self.cores, log=self.log.info)

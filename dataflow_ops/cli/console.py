@@ -48,7 +48,9 @@ class ConsoleReporter:
         """Move the bar; faults are shown at once."""
         if outcome.ending in ("failed", "dead"):
             word = "given up" if outcome.ending == "dead" else "failed, tried again"
-            ERR.print(f"{step}/{outcome.spec.partition}: {word}: {outcome.message}", markup=False, style="yellow")
+            ERR.print(
+                f"{step}/{outcome.spec.partition}: {word}: {outcome.message}", markup=False, style="yellow"
+            )
         if self._bar is not None and outcome.ending in ("done", "skipped", "dead"):
             self._bar.advance(self._task)
 
@@ -62,7 +64,8 @@ class ConsoleReporter:
         done = f"{report.ran} ran" if report.ran else ""
         skipped = f"{report.skipped} skipped" if report.skipped else ""
         ERR.print(
-            f"{report.step:<9} {counts.documents_in:>9,} in {counts.kept:>9,} kept {counts.rejected:>8,} rejected"
+            f"{report.step:<9} {counts.documents_in:>9,} in {counts.kept:>9,} kept"
+            f" {counts.rejected:>8,} rejected"
             f" {counts.dead:>5,} dead   tasks: {', '.join(x for x in (done, skipped) if x) or 'none'}",
             markup=False,
         )

@@ -21,7 +21,9 @@ DAG_ID = "demo__full"
 
 def demo(
     home: HomeOption = DEFAULT_HOME,
-    airflow: Annotated[bool, typer.Option(help="Through Airflow (default), or the local runner alone.")] = True,
+    airflow: Annotated[
+        bool, typer.Option(help="Through Airflow (default), or the local runner alone.")
+    ] = True,
 ) -> None:
     """Run the demo corpus: the standard library, installed documentation, and a few hostile pages."""
     root = Path(__file__).resolve().parents[2]
@@ -69,12 +71,16 @@ def _airflow(environment: dict[str, str], home: Path) -> int:
     with open(log, "ab") as out:
         if not (home / "airflow" / "airflow.db").exists():
             ERR.print("Preparing Airflow's database (once) …")
-            code = subprocess.run([*airflow, "db", "migrate"], env=environment, stdout=out, stderr=out, check=False).returncode
+            code = subprocess.run(
+                [*airflow, "db", "migrate"], env=environment, stdout=out, stderr=out, check=False
+            ).returncode
             if code:
                 ERR.print(f"error: airflow db migrate failed; see {log}", markup=False, style="red")
                 return code
         ERR.print(f"Running DAG {DAG_ID} in Airflow's own process …")
-        process = subprocess.Popen([*airflow, "dags", "test", DAG_ID], env=environment, stdout=out, stderr=out)
+        process = subprocess.Popen(
+            [*airflow, "dags", "test", DAG_ID], env=environment, stdout=out, stderr=out
+        )
         code = _watch(process, home)
         if code:
             ERR.print(f"error: the DAG run failed; see {log}", markup=False, style="red")
@@ -99,7 +105,9 @@ def _watch(process: subprocess.Popen[bytes], home: Path) -> int:
                 if key not in shown and row["tasks"] and row["done"] + row["dead"] == row["tasks"]:
                     shown.add(key)
                     if row["step"] != "discover" or time.time() - began > 2:
-                        ERR.print(f"  {row['step']:<9} {row['done']:>4} of {row['tasks']} tasks", markup=False)
+                        ERR.print(
+                            f"  {row['step']:<9} {row['done']:>4} of {row['tasks']} tasks", markup=False
+                        )
         if ended:
             return process.returncode
         time.sleep(1)

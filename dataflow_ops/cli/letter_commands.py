@@ -41,19 +41,29 @@ def list_(
 
 @app.command()
 def retry(
-    ids: IdsArgument = None, error: ErrorOption = None, every: AllOption = False,
-    home: HomeOption = DEFAULT_HOME, as_json: JsonOption = False,
+    ids: IdsArgument = None,
+    error: ErrorOption = None,
+    every: AllOption = False,
+    home: HomeOption = DEFAULT_HOME,
+    as_json: JsonOption = False,
 ) -> None:
     """Put dead letters back: the next run processes their chunks again."""
     from dataflow_ops.pipeline.letters import change_letters
 
-    _said(change_letters(home, "retry", ids or (), error, every), "put back; the next `dataflow run` tries them again", as_json)
+    _said(
+        change_letters(home, "retry", ids or (), error, every),
+        "put back; the next `dataflow run` tries them again",
+        as_json,
+    )
 
 
 @app.command()
 def drop(
-    ids: IdsArgument = None, error: ErrorOption = None, every: AllOption = False,
-    home: HomeOption = DEFAULT_HOME, as_json: JsonOption = False,
+    ids: IdsArgument = None,
+    error: ErrorOption = None,
+    every: AllOption = False,
+    home: HomeOption = DEFAULT_HOME,
+    as_json: JsonOption = False,
 ) -> None:
     """Give up on dead letters: they are shown no more, and stay counted in their version."""
     from dataflow_ops.pipeline.letters import change_letters

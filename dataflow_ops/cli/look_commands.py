@@ -31,7 +31,9 @@ def lineage(
 
 def audit(
     run_id: Annotated[str | None, typer.Argument(help="Run; the newest when left out.")] = None,
-    rule: Annotated[str | None, typer.Option(help="Only this rule ('exact', 'near', 'language' too).")] = None,
+    rule: Annotated[
+        str | None, typer.Option(help="Only this rule ('exact', 'near', 'language' too).")
+    ] = None,
     n: Annotated[int, typer.Option("--n", "-n", min=1, help="How many removed documents to draw.")] = 50,
     seed: Annotated[int, typer.Option(help="Another seed draws other documents.")] = 0,
     csv: Annotated[Path | None, typer.Option(help="Write a CSV file instead ('-': standard output).")] = None,

@@ -42,7 +42,11 @@ def main() -> None:
         ERR.print(f"error: {e}", markup=False, style="red")
         sys.exit(EXIT_USAGE)
     except StorageFull as e:
-        ERR.print(f"error: {e}\nFree some space and run the same command again: finished tasks are skipped.", markup=False, style="red")
+        ERR.print(
+            f"error: {e}\nFree some space and run the same command again: finished tasks are skipped.",
+            markup=False,
+            style="red",
+        )
         sys.exit(EXIT_FAILED)
     except DataFlowError as e:
         ERR.print(f"error: {type(e).__name__}: {e}", markup=False, style="red")

@@ -9,9 +9,13 @@ import typer
 
 HomeOption = Annotated[
     Path,
-    typer.Option("--home", envvar="DATAFLOW_HOME", help="Folder of state and storage.", show_default="./.dataflow"),
+    typer.Option(
+        "--home", envvar="DATAFLOW_HOME", help="Folder of state and storage.", show_default="./.dataflow"
+    ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text for people.")]
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print JSON for programs instead of text for people.")
+]
 DEFAULT_HOME = Path(".dataflow")
 
 EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_PAUSED, EXIT_WAITING = range(5)

@@ -19,14 +19,22 @@ def run(
     job: Annotated[Path, typer.Argument(help="Job file (YAML).")],
     source: Annotated[
         list[str] | None,
-        typer.Option("--source", help="Add a source: PATH or KIND:PATH (files, jsonl, parquet, warc, git, http)."),
+        typer.Option(
+            "--source", help="Add a source: PATH or KIND:PATH (files, jsonl, parquet, warc, git, http)."
+        ),
     ] = None,
     until: Annotated[str | None, typer.Option(help="Stop after this layer.")] = None,
-    workers: Annotated[int | None, typer.Option(min=0, help="Worker processes; 0 runs in this one. Default: cores.")] = None,
-    set_: Annotated[list[str] | None, typer.Option("--set", help="section.key=value; may be repeated.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=0, help="Worker processes; 0 runs in this one. Default: cores.")
+    ] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="section.key=value; may be repeated.")
+    ] = None,
     mode: Annotated[str, typer.Option(help="full")] = "full",
     promote: Annotated[bool, typer.Option(help="With --set: let the version become current.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="List sources and chunks; write nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="List sources and chunks; write nothing.")
+    ] = False,
     home: HomeOption = DEFAULT_HOME,
     as_json: JsonOption = False,
 ) -> None:
@@ -79,7 +87,9 @@ def pause(
     if as_json:
         print_json({"run": paused, "paused": True})
     else:
-        OUT.print(f"{paused} stops at its next batch boundary. Go on with: dataflow resume {paused}", markup=False)
+        OUT.print(
+            f"{paused} stops at its next batch boundary. Go on with: dataflow resume {paused}", markup=False
+        )
 
 
 def status(
@@ -95,7 +105,18 @@ def status(
         print_json(found)
         return
     OUT.print(found["sentence"], markup=False)
-    columns = ("step", "tasks", "done", "running", "dead", "in", "kept", "rejected", "dead documents", "documents/s")
+    columns = (
+        "step",
+        "tasks",
+        "done",
+        "running",
+        "dead",
+        "in",
+        "kept",
+        "rejected",
+        "dead documents",
+        "documents/s",
+    )
     print_table("", columns, [tuple(row[c] for c in columns) for row in found["steps"]])
     for line in found["running"]:
         OUT.print(line, markup=False)
@@ -118,7 +139,7 @@ def _source(text: str) -> SourceSettings:
         by_suffix = {".jsonl": "jsonl", ".parquet": "parquet", ".warc": "warc"}
         suffixes = [s for s in name.suffixes if s in by_suffix]
         kind = by_suffix[suffixes[0]] if suffixes else "files"
-    return SourceSettings(kind=kind, path=path, source_id=name.stem.replace(".", "-") or "source")  # type: ignore[arg-type]
+    return SourceSettings(kind=kind, path=path, source_id=name.stem.replace(".", "-") or "source")
 
 
 def _show_listing(found: dict[str, Any], as_json: bool) -> None:

@@ -11,12 +11,18 @@ from dataflow_ops.cli.options import DEFAULT_HOME, EXIT_FAILED, HomeOption, Json
 
 app = typer.Typer(no_args_is_help=True, help="Published versions of data sets.")
 
-DatasetOption = Annotated[str | None, typer.Option("--dataset", help="Data set; may be left out where there is one.")]
-VersionArgument = Annotated[str | None, typer.Argument(help="Version id, or the start of one; the current one when left out.")]
+DatasetOption = Annotated[
+    str | None, typer.Option("--dataset", help="Data set; may be left out where there is one.")
+]
+VersionArgument = Annotated[
+    str | None, typer.Argument(help="Version id, or the start of one; the current one when left out.")
+]
 
 
 @app.command("list")
-def list_(dataset: DatasetOption = None, home: HomeOption = DEFAULT_HOME, as_json: JsonOption = False) -> None:
+def list_(
+    dataset: DatasetOption = None, home: HomeOption = DEFAULT_HOME, as_json: JsonOption = False
+) -> None:
     """All versions, newest last; the current one is marked."""
     from dataflow_ops.pipeline.versions import open_versions
 
@@ -26,11 +32,20 @@ def list_(dataset: DatasetOption = None, home: HomeOption = DEFAULT_HOME, as_jso
         print_json(rows)
         return
     columns = ("current", "dataset", "version", "state", "documents", "tokens", "shards", "published")
-    print_table("", columns, [tuple("*" if c == "current" and r[c] else "" if c == "current" else r[c] for c in columns) for r in rows])
+    print_table(
+        "",
+        columns,
+        [
+            tuple("*" if c == "current" and r[c] else "" if c == "current" else r[c] for c in columns)
+            for r in rows
+        ],
+    )
 
 
 @app.command()
-def show(version: VersionArgument = None, home: HomeOption = DEFAULT_HOME, as_json: JsonOption = False) -> None:
+def show(
+    version: VersionArgument = None, home: HomeOption = DEFAULT_HOME, as_json: JsonOption = False
+) -> None:
     """One version: what it holds, by domain, and where it lies."""
     from dataflow_ops.pipeline.versions import open_versions
 
@@ -45,7 +60,9 @@ def show(version: VersionArgument = None, home: HomeOption = DEFAULT_HOME, as_js
 
 
 @app.command()
-def verify(version: VersionArgument = None, home: HomeOption = DEFAULT_HOME, as_json: JsonOption = False) -> None:
+def verify(
+    version: VersionArgument = None, home: HomeOption = DEFAULT_HOME, as_json: JsonOption = False
+) -> None:
     """Check every shard's bytes against the manifest, and the manifest against itself."""
     from dataflow_ops.pipeline.versions import open_versions
 
@@ -60,7 +77,9 @@ def verify(version: VersionArgument = None, home: HomeOption = DEFAULT_HOME, as_
 
 
 @app.command()
-def approve(version: VersionArgument = None, home: HomeOption = DEFAULT_HOME, as_json: JsonOption = False) -> None:
+def approve(
+    version: VersionArgument = None, home: HomeOption = DEFAULT_HOME, as_json: JsonOption = False
+) -> None:
     """Let a version that waits for a person become current."""
     from dataflow_ops.pipeline.versions import open_versions
 

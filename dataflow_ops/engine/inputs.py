@@ -111,7 +111,9 @@ def resolve(step: Step, partition: str, index: OutputIndex) -> Pieces:
 
 def fingerprint_digest(step: Step) -> str:
     """Hex SHA-256 of a step's fingerprint in canonical JSON."""
-    text = json.dumps(step.fingerprint(), sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=_plain)
+    text = json.dumps(
+        step.fingerprint(), sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=_plain
+    )
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -158,8 +158,15 @@ class Pool(AbstractContextManager["Pool"]):
 @contextmanager
 def _single_threaded() -> Iterator[None]:
     """One thread per worker: the processes are the parallelism. Libraries read these when imported, which
-    in a spawned child happens before any code of ours runs, so they must stand in the environment."""
-    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "RAYON_NUM_THREADS")
+    in a spawned child happens before any code of ours runs, so they must stand in the environment.
+    """
+    names = (
+        "OMP_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "MKL_NUM_THREADS",
+        "NUMBA_NUM_THREADS",
+        "RAYON_NUM_THREADS",
+    )
     before = {name: os.environ.get(name) for name in names}
     os.environ.update(dict.fromkeys(names, "1"))
     try:

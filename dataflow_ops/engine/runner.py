@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import shutil
 import tempfile
@@ -12,6 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import psutil
+
+from dataflow_ops.control.pause import PauseWatch
 from dataflow_ops.engine.context import RunContext, owner_is_gone, owner_name
 from dataflow_ops.engine.heartbeat import Heartbeat
 from dataflow_ops.engine.inputs import OutputIndex, resolve
@@ -22,7 +26,6 @@ from dataflow_ops.protocols import MapStep, OutputSpec, RunStep, Step
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.storage.chunk_store import ChunkStore
 from dataflow_ops.storage.staging import Staging
-from dataflow_ops.control.pause import PauseWatch
 from dataflow_ops.values import Claim, Counts, Numbers, Output, StepResult, TaskSpec
 
 Ending = Literal["done", "skipped", "busy", "paused", "failed", "dead"]
@@ -69,7 +72,7 @@ def run_task(deps: TaskDeps, step: Step, spec: TaskSpec, index: OutputIndex, num
 
     Document-level and file-level faults are inside the step's ``dead`` output and are no failure here.
     """
-    began = time.monotonic()
+    began, cpu = time.monotonic(), _cpu_seconds()
     claim = _claim(deps, spec)
     if isinstance(claim, TaskOutcome):
         return claim
@@ -88,7 +91,7 @@ def run_task(deps: TaskDeps, step: Step, spec: TaskSpec, index: OutputIndex, num
                 deps.raw,
                 lambda s, k: _schema(deps.steps, s, k),
             )
-            return _attempt(deps, step, spec, claim, side, beat, began)
+            return _attempt(deps, step, spec, claim, side, beat, began, cpu)
     except LeaseLost as e:
         return TaskOutcome(spec, "busy", f"LeaseLost: {e}", seconds=time.monotonic() - began)
     except Exception as e:  # noqa: BLE001 - a fault in any step must end in state, with its trace, not in a dead worker
@@ -97,8 +100,21 @@ def run_task(deps: TaskDeps, step: Step, spec: TaskSpec, index: OutputIndex, num
         shutil.rmtree(scratch, ignore_errors=True)
 
 
+def _cpu_seconds() -> float:
+    """CPU time of this process and of its living children (the parse guard's)."""
+    total = time.process_time()
+    for child in psutil.Process().children():
+        try:
+            times = child.cpu_times()
+        except psutil.Error:
+            continue  # it ended between the listing and the look
+        total += times.user + times.system
+    return total
+
+
 def _claim(deps: TaskDeps, spec: TaskSpec) -> Claim | TaskOutcome:
-    claim = deps.state.claim(spec.key, owner_name(), deps.context.lease_s)
+    limit = deps.context.settings.run.max_attempts
+    claim = deps.state.claim(spec.key, owner_name(), deps.context.lease_s, limit)
     if claim is not None:
         return claim
     record = deps.state.records([spec.key]).get(spec.key)
@@ -109,12 +125,20 @@ def _claim(deps: TaskDeps, spec: TaskSpec) -> Claim | TaskOutcome:
     if record.state == "DEAD":
         return TaskOutcome(spec, "dead", f"{record.error_type}: {record.error_message}")
     if record.state == "RUNNING" and owner_is_gone(record.owner):
-        claim = deps.state.claim(spec.key, owner_name(), 0.0)
-    return claim or TaskOutcome(spec, "busy", f"held by {record.owner}")
+        deps.state.expire_leases(record.owner or "")
+        return _claim(deps, spec)
+    return TaskOutcome(spec, "busy", f"held by {record.owner}")
 
 
 def _attempt(
-    deps: TaskDeps, step: Step, spec: TaskSpec, claim: Claim, side: TaskSide, beat: Heartbeat, began: float
+    deps: TaskDeps,
+    step: Step,
+    spec: TaskSpec,
+    claim: Claim,
+    side: TaskSide,
+    beat: Heartbeat,
+    began: float,
+    cpu: float,
 ) -> TaskOutcome:
     context, hooks = deps.context, deps.context.hooks
     specs = {o.kind: o for o in step.outputs}
@@ -137,9 +161,11 @@ def _attempt(
             for kind, table in result.outputs.items():
                 writer.append(kind, table)
             for made in result.files:
-                published.append(deps.chunks.publish_file(
-                    made, file_uri(spec, made.kind, made.path.suffix), recorded.get(made.kind, "")
-                ))
+                published.append(
+                    deps.chunks.publish_file(
+                        made, file_uri(spec, made.kind, made.path.suffix), recorded.get(made.kind, "")
+                    )
+                )
             totals.add(result)
             pending.append(result)
             beat.progress = {"rows": totals.counts.documents_in, "position": end}
@@ -166,14 +192,14 @@ def _attempt(
         writer.abort()
     beat.check()
     seconds = time.monotonic() - began
+    totals.metrics["cpu_seconds"] = totals.metrics.get("cpu_seconds", 0.0) + _cpu_seconds() - cpu
     hooks.reached(f"before commit {step.name}")
     try:
         deps.state.commit(
             claim, outputs, totals.counts, totals.metrics, totals.rule_hits, totals.dead(step.name), seconds
         )
     except CommitUnknown:
-        record = deps.state.records([spec.key])[spec.key]
-        if record.state != "SUCCESS":
+        if not deps.state.committed(claim):
             raise
     hooks.reached(f"after commit {step.name}")
     staging.clear()
@@ -193,7 +219,9 @@ def _resume(deps: TaskDeps, spec: TaskSpec, staging: Staging) -> tuple[Totals, i
     return Totals.from_json(cursor.detail), reached
 
 
-def _results(deps: TaskDeps, step: Step, side: TaskSide, start: int) -> Iterator[tuple[int | None, StepResult]]:
+def _results(
+    deps: TaskDeps, step: Step, side: TaskSide, start: int
+) -> Iterator[tuple[int | None, StepResult]]:
     """``(position after it, or None where the step can't resume, result)`` in order."""
     if isinstance(step, MapStep):
         state = step.open(side)
@@ -230,8 +258,8 @@ def _schema(steps: Mapping[str, Step], step: str, kind: str) -> object:
 
 
 def _failed(deps: TaskDeps, spec: TaskSpec, claim: Claim, error: Exception, began: float) -> TaskOutcome:
-    known = isinstance(error, DataFlowError)
-    systemic = known and type(error).systemic or isinstance(error, OSError) and error.errno == 28
+    systemic = isinstance(error, DataFlowError) and error.systemic
+    systemic |= isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
     message = f"{type(error).__name__}: {error}"
     attempts = deps.context.settings.run.max_attempts
     # The disk or the database failing is nobody's attempt: the run stops and the task stays open.

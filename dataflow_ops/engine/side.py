@@ -64,7 +64,9 @@ class TaskSide:
         """See :class:`~dataflow_ops.protocols.Side`."""
         item = self._declared(step, kind)
         if item.take != "pointer":
-            raise StateError(f"step '{self.step.name}' looks up {step}.{kind}, which it declared as '{item.take}'")
+            raise StateError(
+                f"step '{self.step.name}' looks up {step}.{kind}, which it declared as '{item.take}'"
+            )
         output = self.index.output(step, kind, partition)
         with self.blamed(step, partition):
             return self.chunks.read(
@@ -95,9 +97,7 @@ class TaskSide:
         raise StateError(f"step '{self.step.name}' reads {step}.{kind} without declaring it")
 
 
-def batches(
-    side: TaskSide, first_row: int, max_rows: int, max_bytes: int
-) -> Iterator[tuple[int, pa.Table]]:
+def batches(side: TaskSide, first_row: int, max_rows: int, max_bytes: int) -> Iterator[tuple[int, pa.Table]]:
     """Yield ``(first row, rows)`` of a map step's aligned inputs, joined side by side.
 
     The first aligned input is streamed; the others are narrow columns and are read whole.

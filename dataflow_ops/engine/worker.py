@@ -64,4 +64,3 @@ class Worker(AbstractContextManager["Worker"]):
             if close is not None:
                 close()
         self._state.close()
-

@@ -21,8 +21,8 @@ from dataflow_ops.layers.export.scatter import ScatterStep
 from dataflow_ops.layers.export.shards import ExportStep
 from dataflow_ops.layers.filter.step import FilterStep
 from dataflow_ops.layers.ingest.discover import DiscoverStep
-from dataflow_ops.layers.ingest.listing import LISTED
 from dataflow_ops.layers.ingest.fetch import FetchStep
+from dataflow_ops.layers.ingest.listing import LISTED
 from dataflow_ops.layers.mix.draw import draw_key
 from dataflow_ops.layers.mix.label import LabelStep
 from dataflow_ops.layers.mix.plan import PlanStep

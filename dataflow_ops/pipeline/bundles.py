@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dataflow_ops.engine.runner import TaskOutcome
 from dataflow_ops.pipeline.driver import StepReport
 from dataflow_ops.pipeline.finish import finish
 from dataflow_ops.pipeline.flow import STEPS, partitions, steps_until
 from dataflow_ops.pipeline.home import open_home
 from dataflow_ops.pipeline.session import Session, create_run
-from dataflow_ops.engine.runner import TaskOutcome
 from dataflow_ops.settings import load_job
 
 MAX_BUNDLES = 256
@@ -90,7 +90,9 @@ def start_run(
     return Started(run_id, until, lists)
 
 
-def run_bundle(home_path: Path, step: str, bundle: dict[str, Any], cores: int, log: Log = print) -> dict[str, Any]:
+def run_bundle(
+    home_path: Path, step: str, bundle: dict[str, Any], cores: int, log: Log = print
+) -> dict[str, Any]:
     """Run what is open of one step in one bundle of partitions."""
     home = open_home(home_path, create=False)
     with Session(home, bundle["run_id"], 0, LogReporter(log)) as session:

@@ -30,5 +30,7 @@ def check(home_path: Path) -> list[tuple[str, bool, str]]:
             files = [p.stat() for p in folder.rglob("*") if p.is_file()]
             size = sum(s.st_size for s in files)
             # A quarantined file is a copy that did not match its hash: somebody should look at the disk.
-            rows.append((name, name != "quarantine" or not files, f"{len(files):,} files, {size / 2**20:,.1f} MiB"))
+            rows.append(
+                (name, name != "quarantine" or not files, f"{len(files):,} files, {size / 2**20:,.1f} MiB")
+            )
     return rows

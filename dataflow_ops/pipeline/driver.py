@@ -1,9 +1,10 @@
-"""Drives one run step by step: plan, skip what is done, run the rest. Used by the command line and by Airflow."""
+"""Drives one run step by step: plan, skip what is done, run the rest. Both callers use it."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from dataflow_ops.engine.context import RunContext
@@ -17,6 +18,10 @@ from dataflow_ops.protocols import Step
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.storage.chunk_store import ChunkStore
 from dataflow_ops.values import Claim, Counts, Numbers, TaskRecord, TaskSpec
+
+
+MAX_RETRIES = 100
+"""Most times that the dead letters of one task may be put back."""
 
 
 class RunFailed(DataFlowError):
@@ -116,6 +121,12 @@ class Driver:
                 dead.update(r.partition for r in records.values() if r.state == "DEAD")
         return sorted(dead)
 
+    def _forget_vanished(self) -> None:
+        """A run taken up again may list other chunks than before: those that are gone are not its own."""
+        numbers, chunks = self.numbers(), self.chunk_ids()
+        for other in STEP_NAMES[1:]:
+            self.state.keep_partitions(self.context.run_id, other, partitions(other, numbers, chunks))
+
     def run_step(self, name: str, only: Sequence[str] | None = None) -> StepReport:
         """Bring a step's partitions (all, or some: a bundle) to their end.
 
@@ -136,10 +147,14 @@ class Driver:
         whole = name == "discover"
         numbers = Numbers(1, 1, 1, 1, 1) if whole else self.numbers()
         dead = [] if whole else self.dead_chunks(before=name)
-        wanted = ["all"] if whole else partitions(name, numbers, [c for c in self.chunk_ids() if c not in set(dead)])
+        wanted = (
+            ["all"]
+            if whole
+            else partitions(name, numbers, [c for c in self.chunk_ids() if c not in set(dead)])
+        )
         if only is not None:
             wanted = [p for p in wanted if p in set(only)]
-        specs = plan_step(step, wanted, self.index, dead)
+        specs = self._with_retries(plan_step(step, wanted, self.index, dead))
         self.state.enqueue(self.context.run_id, specs)
         report = StepReport(name, tasks=len(specs))
         todo = self._split(specs, report)
@@ -148,13 +163,31 @@ class Driver:
         self.index.forget(name)
         if damaged:
             return damaged
+        if name == "discover":
+            self._forget_vanished()
         if report.dead and step.partitioned_by != "chunk":
             raise RunFailed(
-                f"step '{name}': partition(s) {', '.join(report.dead[:5])} failed for good; without them duplicates"
-                " could be missed, so the run stops here. `dataflow dead-letters list` shows why."
+                f"step '{name}': partition(s) {', '.join(report.dead[:5])} failed for good; without them"
+                " duplicates could be missed, so the run stops here. `dataflow dead-letters list` shows why."
             )
         self.reporter.step_ended(report)
         return report
+
+    def _with_retries(self, specs: list[TaskSpec]) -> list[TaskSpec]:
+        """A new key for every time that a task's dead letters were put back: what was committed stays."""
+        for _ in range(MAX_RETRIES):
+            again = self.state.keys_to_retry([s.key for s in specs])
+            if not again:
+                return specs
+            specs = [
+                replace(s, key=hashlib.sha256(f"{s.key} retried".encode()).hexdigest())
+                if s.key in again
+                else s
+                for s in specs
+            ]
+        raise RunFailed(
+            f"dead letters of step '{specs[0].step}' were put back {MAX_RETRIES} times; drop them instead"
+        )
 
     def _split(self, specs: Sequence[TaskSpec], report: StepReport) -> list[TaskSpec]:
         """Tell done from open: one query, one listing. A success whose files are gone is a ghost."""
@@ -172,8 +205,11 @@ class Driver:
                 report.dead.append(spec.partition)
             else:
                 if record.state == "SUCCESS":
-                    self.reporter.note(f"{spec.step}/{spec.partition}: recorded as done, but its files are gone or changed; made again")
-                    self.state.ghost(spec.key)
+                    self.reporter.note(
+                        f"{spec.step}/{spec.partition}: recorded as done, but its files are gone or changed;"
+                        " made again"
+                    )
+                    self.state.ghost(spec.key, record.epoch)
                 todo.append(spec)
         return todo
 

@@ -10,7 +10,13 @@ import pyarrow.compute as pc
 
 from dataflow_ops.clients.tokenizer import load_tokenizer
 from dataflow_ops.engine.inputs import fingerprint_digest
-from dataflow_ops.layers.export.manifest import FileEntry, SourceEntry, StepEntry, build_manifest, files_digest
+from dataflow_ops.layers.export.manifest import (
+    FileEntry,
+    SourceEntry,
+    StepEntry,
+    build_manifest,
+    files_digest,
+)
 from dataflow_ops.pipeline.flow import STEP_NAMES
 from dataflow_ops.pipeline.session import Session
 from dataflow_ops.state.records import StepMetrics
@@ -62,7 +68,10 @@ def gather(session: Session) -> Facts:
     letters = sum(m.counts.dead for m in metrics.values()) + len(dead)
     notes = [row["note"] for row in _rows(session, "plan", "notes")]
     if dead:
-        notes.append(f"{len(dead)} chunk(s) were given up after {settings.run.max_attempts} attempts: {', '.join(dead)}")
+        notes.append(
+            f"{len(dead)} chunk(s) were given up after {settings.run.max_attempts} attempts:"
+            f" {', '.join(dead)}"
+        )
     manifest = build_manifest(
         settings=settings,
         mode=session.row.mode,
@@ -71,7 +80,7 @@ def gather(session: Session) -> Facts:
         shards=shards,
         lineage=lineage,
         tokenizer=load_tokenizer(settings.mixing.tokenizer).identity(),
-        rules={rule.name: rule.version for rule in session.steps["filter"].rules},  # type: ignore[attr-defined]
+        rules=rule_versions(session.steps["filter"]),
         parsers=dict(session.steps["parse"].fingerprint()["parsers"]),  # type: ignore[call-overload]
         domains=_rows(session, "plan", "domains"),
         partitions=_rows(session, "plan", "partitions"),
@@ -79,6 +88,11 @@ def gather(session: Session) -> Facts:
         dead_letters=letters,
     )
     return Facts(manifest, links, metrics, hits, dead)
+
+
+def rule_versions(filter_step: Any) -> dict[str, int]:
+    """Rule -> version, of the rules that judge in this job."""
+    return {rule.name: rule.version for rule in filter_step.rules}
 
 
 def dead_share(session: Session, facts: Facts) -> float:

@@ -59,7 +59,9 @@ def finish(session: Session, *, until: str | None = None, promote: bool = True) 
     dead_state = "SUCCEEDED_WITH_DEAD" if letters else "SUCCEEDED"
     if until not in (None, "export"):
         state.set_run_state(run_id, dead_state, "")
-        return Finished(run_id, dead_state, message=f"Done up to layer '{until}'. {_letters(letters)}".strip())
+        return Finished(
+            run_id, dead_state, message=f"Done up to layer '{until}'. {_letters(letters)}".strip()
+        )
     facts = gather(session)
     made = publish(session, facts)
     data = report_data(session, facts, previous_report(session))
@@ -69,7 +71,14 @@ def finish(session: Session, *, until: str | None = None, promote: bool = True) 
     write_report(session, made.version_id, data)
     final = "AWAITING_APPROVAL" if waits and not current else dead_state
     state.set_run_state(run_id, final, "; ".join(waits))
-    return Finished(run_id, final, made.version_id, made.manifest_uri, _say(session, made, current, waits, letters), current)
+    return Finished(
+        run_id,
+        final,
+        made.version_id,
+        made.manifest_uri,
+        _say(session, made, current, waits, letters),
+        current,
+    )
 
 
 def _reasons(session: Session, data: Mapping[str, Any], share: float) -> list[str]:
@@ -107,7 +116,8 @@ def _say(session: Session, made: Published, current: bool, waits: list[str], let
     totals = made.manifest["totals"]
     estimated = " (estimated)" if made.manifest["tokens_estimated"] else ""
     lines = [
-        f"Version {made.version_id}: {totals['documents']:,} documents, {totals['tokens']:,} tokens{estimated}"
+        f"Version {made.version_id}: {totals['documents']:,} documents,"
+        f" {totals['tokens']:,} tokens{estimated}"
         f" in {len(made.manifest['shards'])} shards",
         f"  shards  {folder}",
         f"  report  {folder / 'report.html'}",

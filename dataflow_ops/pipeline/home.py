@@ -35,7 +35,9 @@ def open_home(path: Path, *, create: bool = True) -> Home:
     path = path.absolute()
     url = os.environ.get("DATAFLOW_STATE_URL", f"sqlite:///{path / 'state.db'}")
     if not create and not path.is_dir():
-        raise ConfigError(f"{path}: no DataFlow home here; `dataflow run JOB` makes one, or name another with --home")
+        raise ConfigError(
+            f"{path}: no DataFlow home here; `dataflow run JOB` makes one, or name another with --home"
+        )
     path.mkdir(parents=True, exist_ok=True)
     root = Path(os.environ.get("DATAFLOW_ROOT", path)).absolute()
     root.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,9 @@ from dataflow_ops.pipeline.home import open_home
 from dataflow_ops.state.store import StateStore
 
 
-def list_letters(home_path: Path, error: str | None, limit: int) -> tuple[dict[str, int], list[dict[str, Any]]]:
+def list_letters(
+    home_path: Path, error: str | None, limit: int
+) -> tuple[dict[str, int], list[dict[str, Any]]]:
     """Counts by error, and the first ``limit`` open letters."""
     state = StateStore(open_home(home_path, create=False).state_url)
     try:
@@ -42,7 +44,7 @@ def change_letters(
 ) -> int:
     """Retry or drop letters; return how many.
 
-    A document- or file-level letter is retried by making its chunk's task again.
+    The next run plans the chunks of document and file letters under new keys (docs/adr/0008).
 
     Raises:
         ConfigError: nothing was named, or an id fits no letter.
@@ -55,14 +57,13 @@ def change_letters(
         if ids:
             for one in ids:
                 if not any(r.id.startswith(one) for r in letters):
-                    raise ConfigError(f"no open dead letter has the id '{one}'; `dataflow dead-letters list` shows them")
+                    raise ConfigError(
+                        f"no open dead letter has the id '{one}'; `dataflow dead-letters list` shows them"
+                    )
             letters = [r for r in letters if r.id.startswith(tuple(ids))]
         chosen = [r.id for r in letters]
         if action == "drop":
             return state.drop_dead_letters(chosen)
-        for key in sorted({r.task_key for r in letters if r.letter.level != "chunk"}):
-            if state.records([key])[key].state == "SUCCESS":
-                state.ghost(key)
         return state.retry_dead_letter(chosen)
     finally:
         state.close()

@@ -40,7 +40,8 @@ def rule_notes(steps: dict[str, Step]) -> list[RuleNote]:
     """What the run's filter rules are called, with versions and bounds."""
     rules: Any = steps["filter"].rules  # type: ignore[attr-defined]
     return [
-        RuleNote(r.name, str(r.version), r.gate, r.low, r.high, r.statistic, r.applies_to, r.by_kind) for r in rules
+        RuleNote(r.name, str(r.version), r.gate, r.low, r.high, r.statistic, r.applies_to, r.by_kind)
+        for r in rules
     ]
 
 

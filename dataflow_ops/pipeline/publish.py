@@ -32,7 +32,9 @@ def publish(session: Session, facts: Facts) -> Published:
     digest = hashlib.sha256(data).hexdigest()
     same = [v for v in state.versions(settings.dataset.id) if v.manifest_sha256 == digest]
     date = session.row.data_date or "undated"
-    version_id = same[0].version_id if same else f"{settings.output.version}-{session.row.mode}-{date}-{digest[:12]}"
+    version_id = (
+        same[0].version_id if same else f"{settings.output.version}-{session.row.mode}-{date}-{digest[:12]}"
+    )
     folder = f"versions/{version_id}"
     hooks.reached("before publish publish")
     for path, output in facts.links.items():
@@ -43,7 +45,12 @@ def publish(session: Session, facts: Facts) -> Published:
     if not same:
         hooks.reached("before commit publish")
         state.add_version(
-            settings.dataset.id, version_id, digest, f"{folder}/manifest.json", session.context.run_id, "PUBLISHED"
+            settings.dataset.id,
+            version_id,
+            digest,
+            f"{folder}/manifest.json",
+            session.context.run_id,
+            "PUBLISHED",
         )
         hooks.reached("after commit publish")
     return Published(version_id, f"{folder}/manifest.json", facts.manifest)

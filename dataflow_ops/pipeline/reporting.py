@@ -23,7 +23,9 @@ def report_data(session: Session, facts: Facts, previous: Mapping[str, Any] | No
     manifest = {**facts.manifest, "data_date": session.row.data_date or ""}
     manifest["steps"] = {s["name"]: s["fingerprint"][:12] for s in facts.manifest["steps"]}
     moment = dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M UTC")
-    return build_report_data(reader, run_metrics(session, facts), manifest, session.settings, previous, moment)
+    return build_report_data(
+        reader, run_metrics(session, facts), manifest, session.settings, previous, moment
+    )
 
 
 def run_metrics(session: Session, facts: Facts) -> RunMetrics:
@@ -58,7 +60,9 @@ def run_metrics(session: Session, facts: Facts) -> RunMetrics:
         letters[group] += 1
         example.setdefault(group, one.message)
     names = ("step", "error", "parser", "host", "media_type", "level")
-    groups = [{**dict(zip(names, g, strict=True)), "count": n, "example": example[g]} for g, n in letters.items()]
+    groups = [
+        {**dict(zip(names, g, strict=True)), "count": n, "example": example[g]} for g, n in letters.items()
+    ]
     began = session.row.created_at
     return RunMetrics.from_rows(rows, groups, run_id, "SUCCEEDED", time.time() - began)
 

@@ -62,7 +62,9 @@ def run_job(
     return _drive(home, run_id, until, workers, reporter, promote, hooks, tuning)
 
 
-def resume_run(home_path: Path, run_id: str | None, workers: int, reporter: Reporter, until: str | None = None) -> Finished:
+def resume_run(
+    home_path: Path, run_id: str | None, workers: int, reporter: Reporter, until: str | None = None
+) -> Finished:
     """Clear a run's pause flag and drive it to its end."""
     home = open_home(home_path, create=False)
     state = StateStore(home.state_url)
@@ -94,7 +96,9 @@ def dry_run_of(settings: JobSettings) -> dict[str, Any]:
     for source in settings.sources:
         mine = listing.filter(pc.equal(listing.column("source_id"), source.source_id))
         count = sum(1 for c in found if c.source_id == source.source_id)
-        rows.append((source.source_id, source.kind, mine.num_rows, pc.sum(mine.column("size")).as_py() or 0, count))
+        rows.append(
+            (source.source_id, source.kind, mine.num_rows, pc.sum(mine.column("size")).as_py() or 0, count)
+        )
     return {"sources": rows}
 
 

@@ -57,7 +57,12 @@ def create_run(
             stamp = dt.datetime.now(dt.UTC).strftime("%Y%m%dT%H%M%S")
             run_id = f"{settings.dataset.id}-{mode}-{stamp}-{secrets.token_hex(2)}"
         state.create_run(
-            run_id, settings.dataset.id, job_name or settings.dataset.id, mode, text, data_date or data_date_of(settings)
+            run_id,
+            settings.dataset.id,
+            job_name or settings.dataset.id,
+            mode,
+            text,
+            data_date or data_date_of(settings),
         )
         return run_id
     finally:

@@ -6,10 +6,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+from dataflow_ops.errors import ConfigError
 from dataflow_ops.pipeline.flow import STEP_NAMES
 from dataflow_ops.pipeline.home import open_home
 from dataflow_ops.pipeline.session import latest_run
-from dataflow_ops.errors import ConfigError
 from dataflow_ops.state.store import StateStore
 
 

@@ -52,7 +52,9 @@ class VersionBook(AbstractContextManager["VersionBook"]):
                     "documents": manifest["totals"]["documents"],
                     "tokens": manifest["totals"]["tokens"],
                     "shards": len(manifest["shards"]),
-                    "published": dt.datetime.fromtimestamp(record.created_at, dt.UTC).strftime("%Y-%m-%d %H:%M UTC"),
+                    "published": dt.datetime.fromtimestamp(record.created_at, dt.UTC).strftime(
+                        "%Y-%m-%d %H:%M UTC"
+                    ),
                 }
             )
         return rows
@@ -117,7 +119,9 @@ class VersionBook(AbstractContextManager["VersionBook"]):
 
         data = self._blobs.read(record.manifest_uri)
         if hashlib.sha256(data).hexdigest() != record.manifest_sha256:
-            raise VersionError(f"{record.manifest_uri} is not what was published; restore it or make the version again")
+            raise VersionError(
+                f"{record.manifest_uri} is not what was published; restore it or make the version again"
+            )
         manifest: dict[str, Any] = json.loads(data)
         return manifest
 

@@ -13,20 +13,13 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DatabaseError, DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from dataflow_ops.errors import CommitUnknown, ConfigError, StateError, StorageFull
+from dataflow_ops.errors import CommitUnknown, ConfigError, DatabaseUnavailable, StateError, StorageFull
 
 BUSY_TIMEOUT_MS = 30_000
 # Keeps our advisory locks apart from those of others in the same PostgreSQL database ("dflw").
 _LOCK_SPACE = 0x64666C77
 LOCK_QUEUE = 1
 LOCK_MIGRATE = 2
-
-
-class DatabaseUnavailable(StateError):
-    """The state database can't be reached or stays locked: the run stops; start it again later."""
-
-    retryable = True
-    systemic = True
 
 
 def parse_url(url: str) -> sa.URL:

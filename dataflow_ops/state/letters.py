@@ -113,6 +113,14 @@ class Letters:
                     revive_task(connection, self.db, key)
         return len(marked)
 
+    def keys_to_retry(self, keys: Sequence[str]) -> set[str]:
+        """Those tasks that have document or file letters put back for another try."""
+        query = sa.select(_c.task_key).where(
+            self.db.among(_c.task_key, keys), _c.state == "retried", _c.level != "chunk"
+        )
+        with self.db.read() as connection:
+            return set(connection.execute(query.distinct()).scalars())
+
     def drop_dead_letters(self, ids: Sequence[str]) -> int:
         """Mark open letters as given up; return how many were marked."""
         with self.db.write() as connection:

@@ -69,6 +69,21 @@ class WorkQueue:
                 .values(state=move("CANCELLED", "enqueue"), attempt=0)
             )
 
+    def keep_partitions(self, run_id: str, step: str, partitions: Sequence[str]) -> int:
+        """Unlink a step's other partitions from the run: its sources changed since it listed them before.
+
+        Returns:
+            How many were unlinked. Their tasks stay, for other runs.
+        """
+        c = run_task.c
+        with self.db.write() as connection:
+            gone = connection.execute(
+                sa.delete(run_task)
+                .where(c.run_id == run_id, c.step == step, ~self.db.among(c.partition, partitions))
+                .returning(c.partition)
+            ).all()
+        return len(gone)
+
     def cancel(self, run_id: str, detail: str | None = None) -> int:
         """Cancel a run and those of its open tasks that no other live run wants.
 

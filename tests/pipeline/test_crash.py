@@ -1,4 +1,4 @@
-"""Killed before and after every durable action of every step, the run goes on and ends with the same bytes."""
+"""Killed before and after every durable action of every step, the run ends with the same bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same input gives the same bytes, whatever the number of workers, the order, the sizes, the hash seed."""
+"""The same input gives the same bytes, whatever the workers, the order, the sizes, the hash seed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ def reference(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[
     ],
     ids=["one-worker", "two", "four-small-batches", "one-row-batches-staged", "small-bytes"],
 )
-def test_same_bytes(sources: Path, reference: tuple[Path, dict[str, str]], tmp_path: Path, options: dict) -> None:
+def test_same_bytes(
+    sources: Path, reference: tuple[Path, dict[str, str]], tmp_path: Path, options: dict
+) -> None:
     once(sources, tmp_path, **options)
     assert published(tmp_path) == reference[1]
 
@@ -57,6 +59,9 @@ def test_files_written_in_another_order_with_other_times(
 def test_a_second_run_skips_everything(sources: Path, reference: tuple[Path, dict[str, str]]) -> None:
     home, before = reference
     again = once(sources, home)
-    assert {name: ran for name, (_, ran, _) in again["tasks"].items() if ran} in ({}, {"discover": 1, "fetch": again["tasks"]["fetch"][0]})
+    assert {name: ran for name, (_, ran, _) in again["tasks"].items() if ran} in (
+        {},
+        {"discover": 1, "fetch": again["tasks"]["fetch"][0]},
+    )
     assert again["tasks"]["parse"][1:] == [0, again["tasks"]["parse"][0]]
     assert published(home) == before

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import sqlalchemy as sa
 
-from dataflow_ops.state.database import DatabaseUnavailable
+from dataflow_ops.errors import DatabaseUnavailable
 from dataflow_ops.state.store import StateStore
 from tests.state.contract import StateStoreContract, spec
 

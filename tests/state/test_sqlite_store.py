@@ -6,8 +6,7 @@ import time
 import pytest
 import sqlalchemy as sa
 
-from dataflow_ops.errors import StorageFull
-from dataflow_ops.state.database import DatabaseUnavailable
+from dataflow_ops.errors import DatabaseUnavailable, StorageFull
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.state.tables import task, task_output
 from dataflow_ops.values import TaskSpec
