@@ -16,7 +16,10 @@ import pytest
 from dataflow_ops.errors import ConservationError
 from dataflow_ops.layers.export import sort
 from dataflow_ops.layers.export.columns import EXPORTED
-from tests.layers.export.flow import drawn_ids, fates, job, make_chunks, publish, run_flow
+from dataflow_ops.layers.export.scatter import ScatterStep
+from dataflow_ops.layers.mix.draw import draw_key
+from tests.layers.export.flow import drawn_ids, drive, fates, job, make_chunks, publish, run_flow
+from tests.layers.fake_side import FakeSide
 
 MIXES: dict[str, dict[str, Any]] = {
     "everything": {},
@@ -184,3 +187,16 @@ def test_copies_of_a_document_lie_apart(tmp_path: Path) -> None:
     assert set(Counter(ids).values()) == {4}
     assert attributes["documents"] == len(set(ids))
     assert sum(a == b for a, b in pairwise(ids)) < len(ids) / 20
+
+
+def test_a_document_without_any_fate_is_an_error(tmp_path: Path) -> None:
+    chunks = make_chunks()
+    flow = run_flow(job(), chunks, tmp_path)
+    flow.stored[("label", "labels")] = [(c, t.slice(1)) for c, t in flow.stored[("label", "labels")]]
+    aligned = chunks[0].text
+    for name in chunks[0].verdicts.schema.names:
+        aligned = aligned.append_column(name, chunks[0].verdicts[name])
+    side = FakeSide(flow.stored, chunks[0].name, same=frozenset(flow.stored))
+    side.same -= {("plan", "domains"), ("plan", "partitions")}
+    with pytest.raises(ConservationError, match="1 documents have no fate"):
+        drive(ScatterStep(job(), "default@1", draw_key), side, aligned, 500)

@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from dataflow_ops.layers.export.columns import EXPORTED
+from dataflow_ops.layers.export.exporters import EXPORTERS
 from tests.layers.export.flow import job, make_chunks, publish, run_flow
 
 
@@ -185,3 +188,34 @@ def test_it_stands_alone() -> None:
     kinds = {type(n).__name__ for n in ast.walk(tree)}
     assert "Match" not in kinds
     assert not [n for n in ast.walk(tree) if isinstance(n, ast.keyword) and n.arg == "strict"]
+
+
+def test_a_document_in_another_shard_than_lineage_says(broken: Path) -> None:
+    def change(rows: list[dict[str, Any]]) -> None:
+        for row in rows:
+            if row["fate"] == "exported":
+                row["shard"] = "elsewhere"
+
+    edit_lineage(broken, change)
+    code, text = run(broken)
+    assert code == 1
+    assert "lineage says elsewhere" in text
+
+
+def test_a_missing_repetition(broken: Path) -> None:
+    """Counts and hashes are right: only the gap in a document's repetitions tells."""
+    manifest = json.loads((broken / "manifest.json").read_text())
+    exporter = EXPORTERS["jsonl.zst" if manifest["shards"][0]["path"].endswith("zst") else "parquet"]
+    for entry in manifest["shards"]:
+        path = broken / entry["path"]
+        table = pa.concat_tables([t.select(EXPORTED.names).cast(EXPORTED) for t in exporter.read(path)])
+        changed = pc.if_else(pc.equal(table["repetition"], 1), 5, table["repetition"]).cast(pa.int32())
+        table = table.set_column(table.schema.get_field_index("repetition"), "repetition", changed)
+        exporter.write(path, iter([table]), EXPORTED)
+        data = path.read_bytes()
+        manifest["totals"]["bytes"] += len(data) - entry["bytes"]
+        entry.update(bytes=len(data), sha256=hashlib.sha256(data).hexdigest())
+    (broken / "manifest.json").write_text(json.dumps(manifest))
+    code, text = run(broken)
+    assert code == 1
+    assert "a repetition is missing" in text
