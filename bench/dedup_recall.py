@@ -15,6 +15,7 @@ import resource
 import sys
 import tempfile
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -40,22 +41,27 @@ BAR_BY_LANGUAGE = {"edit5": 0.72}
 CONTROL = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]"
 
 
-def chunks_of(folder: Path, chunks: int) -> tuple[list[pa.Table], list[dict[str, object]]]:
-    """Documents cut into chunks, and what is known of each (id, label, lang, dup_of)."""
+def read(
+    folder: Path, chunks: int, facts: list[dict[str, object]], sample: dict[bytes, str]
+) -> Iterator[pa.Table]:
+    """Documents cut into chunks; what is known of each (id, label, lang, dup_of, place) goes into ``facts``.
+
+    ``sample`` gets the texts of the first chunk.
+    """
     files = sorted(folder.glob("*.parquet"))
-    facts: list[dict[str, object]] = []
-    out: list[pa.Table] = []
     total = sum(pq.ParquetFile(f).metadata.num_rows for f in files)
-    for batch in itertools.chain.from_iterable(
-        pq.ParquetFile(f).iter_batches(batch_size=min(20_000, -(-total // chunks))) for f in files
-    ):
+    size = min(20_000, -(-total // chunks))
+    batches = itertools.chain.from_iterable(pq.ParquetFile(f).iter_batches(batch_size=size) for f in files)
+    for i, batch in enumerate(batches):
         table = pa.Table.from_batches([batch])
         table = table.filter(pc.invert(pc.is_in(table["label"], pa.array(FILTERED))))
-        text = pc.replace_substring_regex(table["text"], CONTROL, "")
-        ids = [schema.doc_id("corpus", "docs", i) for i in table["id"].to_pylist()]
-        facts += table.drop_columns("text").to_pylist()
-        out.append(documents(text.to_pylist(), ids, table["source"].to_pylist()))
-    return out, facts
+        ids = [schema.doc_id("corpus", "docs", n) for n in table["id"].to_pylist()]
+        for row, fact in enumerate(table.select(["id", "label", "lang", "dup_of"]).to_pylist()):
+            facts.append(fact | {"place": (CHUNK_IDS - i, row)})
+        texts = pc.replace_substring_regex(table["text"], CONTROL, "").to_pylist()
+        if not sample:
+            sample.update(zip(ids, texts, strict=True))
+        yield documents(texts, ids, table["source"].to_pylist())
 
 
 def components(outcome: Outcome) -> dict[tuple[int, int], tuple[int, int]]:
@@ -68,9 +74,7 @@ def components(outcome: Outcome) -> dict[tuple[int, int], tuple[int, int]]:
     return roots
 
 
-def recall(
-    outcome: Outcome, facts: list[dict[str, object]], places: dict[object, tuple[int, int]]
-) -> tuple[list[str], bool]:
+def recall(outcome: Outcome, facts: list[dict[str, object]]) -> tuple[list[str], bool]:
     """Share of copies that are in one duplicate group with what they were made from.
 
     Two measures: joined by verified edges (what the bars are about), and given the same survivor. The
@@ -78,10 +82,10 @@ def recall(
     document that is like it but not like the copy, which then rightly stays.
     """
     found: dict[tuple[str, str], list[tuple[bool, bool]]] = defaultdict(list)
-    present = {f["id"] for f in facts}
+    places = {f["id"]: f["place"] for f in facts}
     roots = components(outcome)
     for f in facts:
-        if f["dup_of"] in present:
+        if f["dup_of"] in places:
             one, two = (outcome.survivor(schema.doc_id("corpus", "docs", f[k])) for k in ("id", "dup_of"))
             a, b = (roots.get(places[f[k]], k) for k in ("id", "dup_of"))
             for lang in (f["lang"], "all"):
@@ -104,10 +108,6 @@ def recall(
     return lines, good
 
 
-def addresses(chunks: list[pa.Table]) -> list[tuple[int, int]]:
-    return [(CHUNK_IDS - i, row) for i, t in enumerate(chunks) for row in range(t.num_rows)]
-
-
 def removed_base(outcome: Outcome, facts: list[dict[str, object]]) -> str:
     base = [f for f in facts if f["label"] == "base"]
     removed = outcome.removed()
@@ -115,7 +115,7 @@ def removed_base(outcome: Outcome, facts: list[dict[str, object]]) -> str:
     return f"base documents removed (the corpus has duplicates of its own): {gone} of {len(base)}"
 
 
-def hard_negatives(outcome: Outcome, texts: dict[bytes, str], wanted: int = 300) -> tuple[str, bool]:
+def hard_negatives(texts: dict[bytes, str], wanted: int = 300) -> tuple[str, bool]:
     """Cut and edited copies whose similarity is .60 to .75, run as a corpus of their own."""
     rng = random.Random(5)
     sample = [t for d, t in sorted(texts.items()) if 800 < len(t) < 8000]
@@ -153,16 +153,15 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--chunks", type=int, default=8)
     args = parser.parse_args()
-    chunks, facts = chunks_of(args.folder, args.chunks)
+    facts: list[dict[str, object]] = []
+    sample: dict[bytes, str] = {}
     numbers = Numbers(key_prefixes=4, band_prefixes=4, blocks=8, root_prefixes=4, shard_groups=1)
-    Flow(job(), numbers).run([chunks[0].slice(0, 500).combine_chunks()])  # compile, or load from the cache
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    Flow(job(), numbers).run([documents(["compile, or load from the cache"] * 3)])
     with tempfile.TemporaryDirectory() as scratch:
-        outcome = Flow(job(), numbers, 5000, Path(scratch)).run(chunks)
+        outcome = Flow(job(), numbers, 5000, Path(scratch)).run(read(args.folder, args.chunks, facts, sample))
         n = outcome.documents
-        print(f"{n} documents in {len(chunks)} chunks, {len(outcome.removed())} removed {outcome.hits}")
-        places = {f["id"]: at for f, at in zip(facts, addresses(chunks), strict=True)}
-        lines, good = recall(outcome, facts, places)
+        print(f"{n} documents, {len(outcome.removed())} removed {outcome.hits}")
+        lines, good = recall(outcome, facts)
         print("\n".join(lines))
         print(removed_base(outcome, facts))
         print("microseconds per document:", {k: round(v / n * 1e6, 1) for k, v in outcome.seconds.items()})
@@ -170,11 +169,8 @@ def main() -> int:
         print(f"all steps: {total:.1f}")
         print("metrics:", {k: int(v) for k, v in sorted(outcome.metrics.items())})
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        print(
-            f"peak resident memory {peak // 1024} MB, of which {before // 1024} MB before the first step (input, imports)"
-        )
-    texts = dict(zip(chunks[0]["doc_id"].to_pylist(), chunks[0]["text"].to_pylist(), strict=True))
-    line, clean = hard_negatives(outcome, texts)
+        print(f"peak resident memory {peak // 1024} MB, reading and measuring included")
+    line, clean = hard_negatives(sample)
     print(line)
     return 0 if good and clean else 1
 

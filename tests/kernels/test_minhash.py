@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -77,7 +79,7 @@ def test_pieces_equal_one_pass(text: str, size: int, words: bool, cuts: list[int
     whole, count = sign([text], size, words)
     signer = m.Signer(size, PERMS, words)
     bounds = sorted({0, len(text), *(min(c, len(text)) for c in cuts)})
-    for a, b in zip(bounds[:-1], bounds[1:], strict=True):
+    for a, b in pairwise(bounds):
         signer.update(text[a:b].encode())
     signature, seen = signer.finish()
     assert seen == count[0]
@@ -119,7 +121,7 @@ def test_seed_and_size_decide() -> None:
 
 def test_long_text_needs_no_memory_of_its_size() -> None:
     signer = m.Signer(13, PERMS)
-    piece = "The reservoir above the old mill froze early that winter. ".encode() * 20_000
+    piece = b"The reservoir above the old mill froze early that winter. " * 20_000
     for _ in range(20):
         signer.update(piece)
     signature, seen = signer.finish()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -142,16 +142,17 @@ class Flow:
     tamper: Callable[[Store, str], None] | None = None
     build: dict[str, Step] = field(default_factory=dict)
 
-    def run(self, chunks: Sequence[pa.Table]) -> Outcome:
+    def run(self, chunks: Iterable[pa.Table]) -> Outcome:
         """Chunks hold doc_id, text, source_id and kept; chunk number i gets id CHUNK_IDS - i."""
         store = Store(self.folder)
         store.schemas["parse", "text"] = pa.schema(
             [(n, schema.DOCUMENTS.field(n).type) for n in ("doc_id", "text", "source_id")]
         )
-        names = [CHUNK_IDS - i for i in range(len(chunks))]
-        for c, table in zip(names, chunks, strict=True):
-            store.save("parse", "text", schema.chunk_name(c), table.drop_columns("kept"), False)
-        kept = {schema.chunk_name(c): t.column("kept") for c, t in zip(names, chunks, strict=True)}
+        kept: dict[str, pa.ChunkedArray] = {}
+        for i, table in enumerate(chunks):
+            name = schema.chunk_name(CHUNK_IDS - i)
+            store.save("parse", "text", name, table.drop_columns("kept"), False)
+            kept[name] = table.column("kept")
         counts: dict[str, Counts] = {}
         metrics: dict[str, float] = defaultdict(float)
         hits: dict[str, int] = defaultdict(int)
@@ -174,23 +175,20 @@ class Flow:
                         if spec.kind in result[0].outputs:
                             table = result[0].outputs[spec.kind]
                             store.save(step.name, spec.kind, partition, table, bool(spec.slice_by))
-            counts[step.name].check(step.name)
+            counts.setdefault(step.name, Counts()).check(step.name)
             seconds[step.name] = spent
             if self.tamper is not None:
                 self.tamper(store, step.name)
-        ids = {
-            n: t.column("doc_id").to_pylist()
-            for n, t in zip((schema.chunk_name(c) for c in names), chunks, strict=True)
-        }
         verdicts = {}
-        for name in sorted(ids):
+        for name in sorted(kept):
+            ids = store.load("parse", "text", name, None).column("doc_id").to_pylist()
             for partition in sorted(store.parts["confirm", "verdicts"]):
                 for row in store.load("confirm", "verdicts", partition, name).to_pylist():
-                    doc = ids[name][row["row"]]
+                    doc = ids[row["row"]]
                     assert doc not in verdicts, "two verdicts on one document"
                     verdicts[doc] = row | {"at": (int(name, 16), row["row"])}
         return Outcome(
-            verdicts, store, counts, dict(metrics), dict(hits), seconds, sum(t.num_rows for t in chunks)
+            verdicts, store, counts, dict(metrics), dict(hits), seconds, sum(map(len, kept.values()))
         )
 
     def _partitions(self, step: Step, chunks: list[str]) -> list[str]:

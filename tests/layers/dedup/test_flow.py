@@ -1,0 +1,312 @@
+"""What must hold whatever the documents are: survivors, conservation, and independence of how work is cut."""
+
+import random
+from itertools import pairwise
+
+import pyarrow as pa
+import pytest
+from dedup_flow import NUMBERS, STEPS, Flow, Outcome, Store, cut, documents, job
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dataflow_ops import schema
+from dataflow_ops.errors import ConservationError, CorruptOutput, FingerprintMismatch
+from dataflow_ops.kernels.fold import fold_text
+from dataflow_ops.kernels.similarity import similarity
+from dataflow_ops.layers.dedup import identity
+from dataflow_ops.layers.dedup.match import MatchStep
+from dataflow_ops.protocols import MapStep, RunStep
+from dataflow_ops.settings import JobSettings, parse_job
+from dataflow_ops.values import Numbers
+
+VOCABULARY = (
+    "reservoir keeper gauge winter notebook colour level river stone hexagon basalt lava field northern cliff"
+    " morning predecessor village school"
+).split()
+ZH = (
+    "水库的管理员每天清晨沿着堤坝走一圈把水位风向和天色记在一本绿色的本子上"
+    "前任就是这样做的也没有人告诉他可以不做"
+)
+
+
+def family(seed: int, sizes: list[int]) -> list[str]:
+    """Texts in families: each member is an edited copy of an earlier one, by 0 to 25 % of its words."""
+    rng = random.Random(seed)
+    texts = []
+    for size in sizes:
+        chinese = rng.random() < 0.4
+        unit = list(ZH) if chinese else VOCABULARY
+        members = [
+            [
+                rng.choice(unit) + ("" if chinese else str(rng.randrange(30)))
+                for _ in range(rng.randrange(40, 160))
+            ]
+        ]
+        while len(members) < size:
+            words = list(rng.choice(members))
+            share = rng.choice([0, 0.02, 0.05, 0.1, 0.25])
+            if rng.random() < 0.5:
+                at, n = rng.randrange(len(words)), int(len(words) * share)
+                words[at : at + n] = [rng.choice(unit) for _ in range(rng.randrange(n + 1))]
+            else:
+                words = [rng.choice(unit) if rng.random() < share else w for w in words]
+            members.append(words)
+        joint = "" if chinese else " "
+        texts += [rng.choice(["", "  ", "\n"]) + joint.join(m) for m in members]
+    rng.shuffle(texts)
+    return texts
+
+
+def check(outcome: Outcome, table: pa.Table, least: float = 0.8) -> None:
+    """The survivor guarantee, the counts, and one verdict a document."""
+    text = dict(zip(table["doc_id"].to_pylist(), map(fold_text, table["text"].to_pylist()), strict=True))
+    removed = outcome.removed()
+    copies: dict[bytes, int] = {}
+    for doc, row in removed.items():
+        survivor = row["survivor_id"]
+        assert survivor not in removed
+        copies[survivor] = copies.get(survivor, 0) + 1
+        assert similarity(text[doc], text[survivor], least) == pytest.approx(row["similarity"], abs=1e-6)
+        assert row["similarity"] >= least - 1e-6
+        assert (row["verdict"] == "exact") == (text[doc] == text[survivor]) or least == 1.0
+        at = outcome.verdicts[survivor]["at"]
+        assert (row["survivor_chunk"], row["survivor_row"]) == at
+    for doc, row in outcome.verdicts.items():
+        if row["verdict"] == "survivor":
+            assert row["copies"] == copies.pop(doc)
+            assert row["survivor_id"] == doc
+    assert not copies
+    # No two survivors have the same key text.
+    left = [t for d, t in text.items() if d not in removed]
+    assert len(left) == len(set(left))
+    assert outcome.counts["sign"].documents_in == table.num_rows
+    assert outcome.counts["confirm"].rejected == len(removed) == sum(outcome.hits.values())
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.integers(0, 10**6), st.lists(st.integers(1, 8), min_size=1, max_size=8), st.data())
+def test_survivors_are_verified_and_cutting_changes_nothing(
+    seed: int, sizes: list[int], data: st.DataObject
+) -> None:
+    table = documents(family(seed, sizes))
+    plain = Flow(job()).run([table])
+    check(plain, table)
+    cuts = data.draw(st.lists(st.integers(1, 9), max_size=4))
+    ranges = [data.draw(st.sampled_from([1, 2, 8, 32])) for _ in range(4)]
+    shuffled = table.take(pa.array(random.Random(seed).sample(range(table.num_rows), table.num_rows)))
+    other = Flow(job(), Numbers(*ranges, shard_groups=1), batch=data.draw(st.integers(1, 20))).run(
+        cut(shuffled, cuts)
+    )
+    check(other, table)
+    assert {d: v["survivor_id"] for d, v in plain.verdicts.items()} == {
+        d: v["survivor_id"] for d, v in other.verdicts.items()
+    }
+    assert plain.hits == other.hits
+
+
+def test_outputs_do_not_depend_on_batches() -> None:
+    table = documents(family(5, [6, 5, 4, 3, 2, 1, 1]))
+    stores = [Flow(job(), batch=b).run(cut(table, [9, 4])).store for b in (1, 5, 1000)]
+    for one, two in pairwise(stores):
+        for key in one.schemas:
+            for partition in one.parts[key]:
+                for name in one.parts[key][partition]:
+                    assert one.load(*key, partition, name).equals(two.load(*key, partition, name)), key
+
+
+def test_survivor_order() -> None:
+    body = " ".join(family(3, [1]))
+    ids = [bytes([i] * 16) for i in range(1, 6)]
+    texts = [body + " ", body, body, body + " tail", "  " + body]
+    outcome = Flow(job()).run([documents(texts, ids[::-1])])
+    assert set(outcome.removed()) == {ids[4], ids[3], ids[2], ids[0]}, "the longest key text stays"
+    outcome = Flow(job()).run([documents([texts[0], texts[1], texts[2]], ids[:3][::-1])])
+    assert outcome.survivor(ids[2]) == ids[0], "then the shortest stored text with the smallest id"
+
+
+def test_priority_decides_before_length() -> None:
+    settings = parse_job(
+        {
+            "dataset": {"id": "t"},
+            "dedup": {"priority": ["books"]},
+            "sources": [
+                {"path": "a", "source_id": "w", "domain": "web"},
+                {"path": "b", "source_id": "k", "domain": "books"},
+            ],
+        }
+    )
+    body = " ".join(family(4, [1]))
+    table = documents([body + " and a longer end", body], sources=["w", "k"])
+    outcome = Flow(settings).run([table])
+    assert list(outcome.removed()) == [table["doc_id"][0].as_py()]
+    assert list(Flow(job()).run([table]).removed()) == [table["doc_id"][1].as_py()]
+
+
+def test_rejected_documents_take_no_part() -> None:
+    body = " ".join(family(6, [1]))
+    table = documents([body, body, "x" * 50])
+    table = table.set_column(3, "kept", pa.array([False, True, None]))
+    outcome = Flow(job()).run([table])
+    assert not outcome.verdicts
+    assert outcome.counts["sign"].skipped == {"rejected_before": 2}
+
+
+@pytest.mark.parametrize(
+    ("switches", "left"), [({"exact": False}, 2), ({"near": False}, 3), ({"exact": False, "near": False}, 5)]
+)
+def test_switches(switches: dict[str, bool], left: int) -> None:
+    a, b = family(8, [1]), family(9, [1])
+    table = documents([a[0], a[0] + " ", a[0] + " more", b[0], b[0]])
+    outcome = Flow(job(**switches)).run(cut(table, [2]))
+    assert 5 - len(outcome.removed()) == left
+
+
+def test_nothing_in_nothing_out() -> None:
+    outcome = Flow(job()).run([documents([])])
+    assert not outcome.verdicts
+    assert all(c.documents_in == 0 for c in outcome.counts.values())
+
+
+def test_word_shingles() -> None:
+    settings = job(shingle_unit="word")
+    table = documents(family(11, [6, 5, 1]))
+    outcome = Flow(settings).run(cut(table, [4]))
+    check(outcome, table)
+    assert outcome.removed()
+
+
+@pytest.mark.parametrize("limit", [2, 3])
+def test_overfull_bucket_is_cut_and_reported(limit: int) -> None:
+    body = " ".join(family(12, [1]) * 2)
+    table = documents([body + f" {i}" for i in range(12)])
+    flow = Flow(job(), build={"match": MatchStep(job(), limit)})
+    outcome = flow.run(cut(table, [5]))
+    assert outcome.metrics["buckets_split"] > 0
+    check(outcome, table)
+    assert len(outcome.removed()) >= 12 - 12 // limit - 1
+
+
+def test_leaders_are_capped_and_the_rest_stays() -> None:
+    words = [f"{w}{i}" for i in range(20) for w in VOCABULARY]
+    pages = [" ".join(words[:150] + random.Random(i).sample(words, 60)) for i in range(30)]
+    capped = Flow(job(verify={"max_leaders": 1})).run([documents(pages)])
+    check(capped, documents(pages))
+    assert capped.metrics["leaders_capped"] > 0
+    free = Flow(job()).run([documents(pages)])
+    assert free.metrics["leaders_capped"] == 0
+    assert set(capped.removed()) <= set(free.removed())
+
+
+def test_family_under_a_longer_stranger_is_found() -> None:
+    words = [f"{w}{i}" for i in range(20) for w in VOCABULARY]
+    shared = " ".join(words[:150])
+    stranger = shared + " " + " ".join(words[200:300])
+    table = documents([stranger, shared + " end", shared + " the end", shared])
+    outcome = Flow(job(verify={"min_similarity": 0.9})).run([table])
+    assert len(outcome.removed()) == 2
+    assert outcome.survivor(table["doc_id"][0].as_py()) == table["doc_id"][0].as_py()
+
+
+def test_copies_near_the_script_line_still_meet() -> None:
+    rng = random.Random(2)
+    mixed = "".join(rng.choice(ZH) if i % 50 < 17 else rng.choice("abcdefghijklm") for i in range(800))
+    less = mixed + " and a line of letters at the end of it"
+    share = [sum(c > "\x80" for c in t) / len(t) for t in (mixed, less)]
+    assert share[1] < 1 / 3 < share[0]
+    assert len(Flow(job()).run([documents([mixed, less])]).removed()) == 1
+
+
+def test_changed_gathered_text_is_noticed() -> None:
+    def tamper(store: Store, step: str) -> None:
+        if step != "unite":
+            return
+        for slices in store.parts["gather", "texts"].values():
+            for handles in slices.values():
+                handles[:] = [
+                    t.set_column(
+                        t.column_names.index("key_text"),
+                        "key_text",
+                        pa.array([x[:-1] + "~" for x in t["key_text"].to_pylist()], pa.large_string()),
+                    )
+                    for t in handles
+                ]
+        for slices in store.parts["unite", "links"].values():
+            for name in slices:
+                slices[name] = []
+
+    texts = family(3, [1])
+    with pytest.raises(CorruptOutput, match="SHA-1"):
+        Flow(job(), tamper=tamper).run([documents([texts[0], texts[0] + " x"])])
+
+
+def test_signatures_of_other_making_are_refused() -> None:
+    other = job(minhash={"seed": 2})
+    names = [identity.signature_id(s) for s in (job(), other)]
+
+    def tamper(store: Store, step: str) -> None:
+        if step != "sign":
+            return
+        for slices in store.parts["sign", "signatures"].values():
+            slices[""] = [
+                t.set_column(t.column_names.index("made_by"), "made_by", pa.array([names[1]] * t.num_rows))
+                for t in slices[""]
+            ]
+
+    texts = family(3, [1])
+    with pytest.raises(FingerprintMismatch) as e:
+        Flow(job(), tamper=tamper).run([documents([texts[0], texts[0] + " x"])])
+    assert all(name in str(e.value) for name in names)
+
+
+def test_lost_signature_is_noticed() -> None:
+    def tamper(store: Store, step: str) -> None:
+        if step == "sign":
+            for slices in store.parts["sign", "signatures"].values():
+                slices[""] = [t.slice(0, 1) for t in slices[""]]
+
+    texts = family(3, [1])
+    with pytest.raises(ConservationError, match="no signature"):
+        Flow(job(), tamper=tamper).run([documents([texts[0], texts[0] + " x"])])
+
+
+def test_steps_are_what_the_engine_needs() -> None:
+    for cls in STEPS:
+        step = cls(job())
+        assert isinstance(step, MapStep if step.name == "sign" else RunStep)
+        assert step.layer == "dedup"
+        assert step.fingerprint()["step"] >= 1
+
+
+@pytest.mark.parametrize(
+    ("change", "moved"),
+    [
+        ({"minhash": {"seed": 2}}, {"sign", "match", "gather", "confirm"}),
+        ({"verify": {"min_similarity": 0.9}}, {"verify", "confirm"}),
+        ({"verify": {"max_leaders": 9}}, {"verify"}),
+        ({"exact": False}, {"exact", "match"}),
+        ({"near": False}, {"sign"}),
+    ],
+)
+def test_fingerprints_move_with_their_settings(change: dict[str, object], moved: set[str]) -> None:
+    def prints(settings: JobSettings) -> dict[str, object]:
+        return {cls.name: dict(cls(settings).fingerprint()) for cls in STEPS}
+
+    before, after = prints(job()), prints(job(**change))
+    assert {name for name in before if before[name] != after[name]} == moved
+
+
+def test_pairs_are_readable() -> None:
+    texts = family(3, [1])
+    table = documents([texts[0], texts[0] + " x", texts[0] + "  x"])
+    outcome = Flow(job(), NUMBERS).run(cut(table, [1]))
+    rows = [
+        r
+        for p in outcome.store.parts["confirm", "pairs"]
+        for r in outcome.store.load("confirm", "pairs", p, None).to_pylist()
+    ]
+    assert sorted(r["verdict"] for r in rows) == ["exact", "near"]
+    for row in rows:
+        assert outcome.verdicts[bytes.fromhex(row["removed"])]["survivor_id"] == bytes.fromhex(
+            row["survivor"]
+        )
+        assert int(row["removed_chunk"], 16), schema.chunk_name(0)
