@@ -12,7 +12,8 @@ OnTooLong = Literal["split", "truncate", "reject"]
 _BOUNDARIES: Final = (
     re.compile(r"\n[ \t]*\n\s*"),  # paragraphs
     re.compile(r"\n"),
-    re.compile(r"[.!?…]+[\"'”’)\]]*\s+|[。！？]+[”’」』）]*"),  # sentences
+    # Each run of marks is entered at its beginning only: rows of dots must not cost their square.
+    re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]]*+\s+|[。！？]+[”’」』）]*"),  # sentences
     re.compile(r"\s+"),
 )
 

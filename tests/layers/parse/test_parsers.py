@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -272,3 +273,18 @@ def test_control_characters_in_turns() -> None:
 
 def test_parser_of_unknown_type() -> None:
     assert parser_of("image/png") is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# a" + " #" * 200_000 + "b",
+        "- " * 200_000 + "```x`",
+        "---\n" + "a" * 60_000 + "\n---\n",
+        "> " * 200_000 + "~~~",
+    ],
+)
+def test_markdown_never_costs_its_square(text: str) -> None:
+    began = time.process_time()
+    one("a.md", text.encode())
+    assert time.process_time() - began < 2

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 from hypothesis import given
@@ -80,3 +81,13 @@ def test_dialogues_are_split_between_turns() -> None:
 def test_a_turn_above_the_limit_is_rejected(how: str) -> None:
     data = {"a.jsonl": json.dumps({"messages": [{"role": "user", "content": "x" * 50}]}).encode()}
     assert parse(data, job(how)).rejects[0]["rule"] == "too_long"  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["." * 300_000, "?!" * 150_000, "\n" + " " * 300_000, "\n \n" * 100_000, "。" * 300_000, "a'" * 150_000],
+)
+def test_no_text_costs_its_square(text: str) -> None:
+    began = time.process_time()
+    assert "".join(split_text(text, 40_000)) == text
+    assert time.process_time() - began < 2

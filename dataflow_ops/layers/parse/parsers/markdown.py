@@ -19,7 +19,7 @@ _FRONT_TOML: Final = re.compile(
 )
 _KEY: Final = re.compile(r"^[\w-]+[ \t]*:", re.MULTILINE)
 _FENCE: Final = re.compile(r"^(?:[ \t]*(?:>|[-*+]|\d+[.)])(?=[ \t]))*[ \t]*(`{3,}|~{3,})(.*)$")
-_HEADING: Final = re.compile(r"^#[ \t]+(.+?)[ \t#]*$", re.MULTILINE)
+_HEADING: Final = re.compile(r"^#[ \t]+(.+)$", re.MULTILINE)
 _MAX_FRONT: Final = 64 << 10
 """Characters of front matter looked at; a longer block is text."""
 
@@ -36,7 +36,7 @@ def parse_markdown(data: bytes, hints: Hints) -> ParsedDocument:
     title = metadata.get("title")
     if not isinstance(title, str) or not title:
         heading = _HEADING.search(text)
-        title = heading.group(1) if heading else ""
+        title = heading.group(1).strip(" \t\r#") if heading else ""
     return ParsedDocument(text, title, metadata, ("fence",) if closed else (), encoding)
 
 
@@ -90,7 +90,7 @@ def close_fence(text: str) -> tuple[str, bool]:
     if "```" not in text and "~~~" not in text:
         return text, False
     fence = ""
-    for line in text.splitlines():
+    for line in text.split("\n"):
         if "```" not in line and "~~~" not in line:
             continue
         match = _FENCE.match(line)
