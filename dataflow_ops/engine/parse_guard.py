@@ -33,7 +33,9 @@ from dataflow_ops.errors import DocumentError, DocumentTooCostly, ParserFailed, 
 ALONE_FACTOR: Final = 3
 """How much more a request may use on its second, lonely run."""
 _STALL_SECONDS: Final = 600.0
-"""Wall time without an answer after which the child is taken for hung: no verdict, the task fails."""
+_STALL_FACTOR: Final = 20
+"""The child is taken for hung, and the task fails without a verdict, when no answer came for this many
+seconds of wall time plus this many times the CPU limit; a busy machine may need that long."""
 
 _BATCH: Final = struct.Struct("<IdQ")  # requests, CPU seconds, memory bytes
 _SIZE: Final = struct.Struct("<Q")
@@ -164,6 +166,7 @@ class _Child:
         self._read, answer_write = os.pipe()
         self._buffer = bytearray()
         self.out_of_memory = False
+        self._patience = _STALL_SECONDS
         paths = json.dumps([p or os.getcwd() for p in sys.path])
         arguments = [str(request_read), str(answer_write), str(os.getpid()), target, *preload]
         try:
@@ -189,6 +192,7 @@ class _Child:
         return self._process.pid
 
     def send(self, requests: Sequence[Sequence[bytes]], cpu: float, memory: int) -> None:
+        self._patience = _STALL_SECONDS + _STALL_FACTOR * cpu
         buffers: list[bytes] = [_BATCH.pack(len(requests), cpu, memory)]
         for request in requests:
             buffers.append(_SIZE.pack(sum(map(len, request))))
@@ -209,10 +213,10 @@ class _Child:
 
     def _take(self, n: int) -> bytes:
         while len(self._buffer) < n:
-            ready, _, _ = select.select([self._read], [], [], _STALL_SECONDS)
+            ready, _, _ = select.select([self._read], [], [], self._patience)
             if not ready:
                 self._process.kill()
-                raise WorkerDied(f"the parser gave no answer for {_STALL_SECONDS:g} s and used no CPU time")
+                raise WorkerDied(f"the parser gave no answer for {self._patience:g} s and hangs")
             data = os.read(self._read, max(64 << 10, n - len(self._buffer)))
             if not data:
                 raise EOFError

@@ -236,11 +236,10 @@ class ParseStep:
             record_id = item.record_id or records_parser.as_text(fields.get(options.id_field))
             label, kind = f"{name}@{records_parser.VERSION}", "dialogue" if dialogue else ""
             return None, hints, _origin(file, item.position, item.media_type, url, record_id, label, kind)
-        media_type = item.media_type
-        if media_type in ("", "application/octet-stream"):
-            media_type = media.sniff(item.payload[:512]).media_type
+        in_warc = file.media_type == media.WARC
+        media_type = _media_type(item.media_type, item.payload, in_warc)
         parser = parser_of(media_type, file.options.html_extractor)
-        path = url if file.media_type == media.WARC else file.path
+        path = url if in_warc else file.path
         hints = Hints(path, item.charset, file.options.main_content)
         label, kind = (parser.label, parser.kind_hint) if parser else ("", "")
         return parser, hints, _origin(file, item.position, media_type, url, item.record_id, label, kind)
@@ -274,6 +273,19 @@ class ParseStep:
             builder.add_reject(origin, made, item.size)
         else:
             builder.add_documents(made, item.size)
+
+
+def _media_type(declared: str, payload: bytes, in_warc: bool) -> str:
+    """What a document is, where its type is not declared or plainly wrong.
+
+    Untyped responses in a WARC are mostly scripts and data: only pages and PDFs are told by their bytes.
+    """
+    if payload.startswith(b"%PDF-"):
+        return media.PDF
+    if declared not in ("", "application/octet-stream"):
+        return declared
+    sniffed = media.sniff(payload[:512]).media_type
+    return declared if in_warc and sniffed not in (media.HTML, media.PDF) else sniffed
 
 
 def _origin(

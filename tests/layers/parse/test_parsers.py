@@ -193,6 +193,10 @@ def test_pdf_text_and_fields() -> None:
     assert json.loads(doc["metadata"]) == {"author": "Keeper", "pages": 2}
 
 
+def test_a_pdf_under_another_type() -> None:
+    assert one("a.html", pdf("The gauge."))["parser"] == "pdf@1"
+
+
 def test_broken_and_empty_pdf() -> None:
     encrypted = pdf(
         "x", "/Encrypt << /Filter /Standard /V 1 /R 2 /O (" + "o" * 32 + ") /U (" + "u" * 32 + ") /P -4 >>"

@@ -130,6 +130,15 @@ def test_charset_of_the_http_header() -> None:
     assert ran.docs[0]["encoding"] == "koi8-r"
 
 
+def test_untyped_bodies_are_told_by_their_bytes_if_they_are_pages() -> None:
+    bodies = [b"<!doctype html>" + PAGE % 1, b'{"some": "data"}', b"<!doctype html>" + PAGE % 2]
+    types = ["X-None: 1", "X-None: 1", "Content-Type: application/octet-stream"]
+    data = b"".join(record(http(b, headers=t)) for b, t in zip(bodies, types, strict=True))
+    ran = parse({"a.warc": data})
+    assert [d["media_type"] for d in ran.docs] == ["text/html", "text/html"]
+    assert ran.counts.skipped == {"media_type": 1}
+
+
 def test_ranges_give_every_record_once() -> None:
     data = (CASES / "warc/three_records.warc").read_bytes()
     whole = parse({"a.warc": data})
