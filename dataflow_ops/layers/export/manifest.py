@@ -113,7 +113,7 @@ def build_manifest(
         domains: rows of ``plan.domains``.
         partitions: rows of ``plan.partitions``.
         notes: rows of ``plan.notes``.
-        dead_letters: records, file rests and chunks that could not be processed.
+        dead_letters: what the steps counted as dead, and one for every chunk that was given up.
         base: the version that an incremental one builds on (``version``, ``manifest_sha256``), or None.
 
     Returns:

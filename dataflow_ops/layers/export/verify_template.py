@@ -116,12 +116,17 @@ def check_steps(manifest: dict[str, Any], report: Report) -> None:
         out = step["kept"] + step["rejected"] + step["dead"] + sum(step["skipped"].values())
         if step["in"] != out:
             problems.append(f"{step['name']}: {step['in']:,} records in, {out:,} accounted for")
-    for first, then in (("parse", "filter"), ("filter", "score"), ("score", "label")):
-        if first in steps and then in steps:
-            given = steps["parse"]["out"]
-            # A chunk that died on the way takes its records along; it is a dead letter.
-            if steps[then]["in"] > given or (steps[then]["in"] < given and not manifest["dead_letters"]):
-                problems.append(f"{then}: {steps[then]['in']:,} records in, but parse gave {given:,}")
+    # A chunk that was given up takes its records along: one dead letter that no step counts.
+    lost = manifest["dead_letters"] > sum(s["dead"] for s in manifest["steps"])
+    given = {}
+    if "parse" in steps:
+        documents = steps["parse"]["out"]
+        given = dict.fromkeys(("filter", "score", "label"), documents)
+        given["scatter"] = documents + steps["parse"]["rejected"]
+    for name, expected in given.items():
+        found = steps[name]["in"] if name in steps else expected
+        if found > expected or (found < expected and not lost):
+            problems.append(f"{name}: {found:,} records in, but parse handed on {expected:,}")
     if "label" in steps and "plan" in steps and steps["plan"]["in"] != steps["label"]["kept"]:
         problems.append(
             f"plan: {steps['plan']['in']:,} records in, but label kept {steps['label']['kept']:,}"

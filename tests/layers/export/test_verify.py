@@ -123,6 +123,20 @@ def test_a_step_that_lost_a_record(broken: Path) -> None:
     assert "label:" in text
 
 
+def test_rejects_of_parse_that_never_reached_lineage(broken: Path) -> None:
+    def change(manifest: dict[str, Any]) -> None:
+        [step] = [s for s in manifest["steps"] if s["name"] == "parse"]
+        step["in"] += 1
+        step["rejected"] += 1
+
+    edit_manifest(broken, change)
+    code, text = run(broken)
+    assert code == 1
+    assert "scatter: 246 records in, but parse handed on 247" in text
+    edit_manifest(broken, lambda m: m.update(dead_letters=1))  # a chunk was given up: it may be short
+    assert run(broken)[0] == 0
+
+
 def test_a_missing_survivor(broken: Path) -> None:
     def change(rows: list[dict[str, Any]]) -> None:
         for row in rows:
