@@ -110,6 +110,7 @@ class ParseGuard:
         self.close()
         got, whole = self._attempt([request], ALONE_FACTOR)
         if got:
+            self.close()  # what it has grown to must not count against the next document
             return got[0]
         assert not whole
         return self._verdict()
@@ -130,6 +131,9 @@ class ParseGuard:
                 got.append(answer)
             if child.receive()[0] == _RECYCLE:
                 self.close()
+        except WorkerDied:
+            self.close()
+            raise
         except (BrokenPipeError, EOFError):
             if len(got) == len(requests):  # it died after its work was done
                 self.close()

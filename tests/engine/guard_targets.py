@@ -26,6 +26,8 @@ def act(request: memoryview) -> bytes:
         libc.malloc.restype = ctypes.c_void_p
         if libc.malloc(ctypes.c_size_t(1 << 33)) is None:
             os.abort()
+    if order == b"sleep":
+        time.sleep(60)
     if order == b"exit":
         os._exit(3)
     if order == b"pid":

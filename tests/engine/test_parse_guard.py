@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dataflow_ops.engine import parse_guard
 from dataflow_ops.engine.parse_guard import ParseGuard
 from dataflow_ops.errors import DocumentTooCostly, ParserFailed, WorkerDied
 
@@ -96,6 +97,19 @@ def test_a_child_killed_between_documents_is_replaced(shared: ParseGuard) -> Non
     assert ask(shared, b"b", b"c") == [b"B", b"C"]
 
 
+@pytest.mark.crash
+def test_a_hanging_parser_fails_the_task_not_the_document(
+    path: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parse_guard, "_STALL_SECONDS", 0.3)
+    monkeypatch.setattr(parse_guard, "_STALL_FACTOR", 0)
+    with ParseGuard(TARGET, 1, 256) as guard:
+        with pytest.raises(WorkerDied, match="hangs"):
+            ask(guard, b"sleep")
+        monkeypatch.setattr(parse_guard, "_STALL_SECONDS", 30.0)
+        assert ask(guard, b"a") == [b"A"]
+
+
 def test_a_target_that_cannot_be_imported_is_said(path: None) -> None:
     with ParseGuard("no_such_module:f", 1, 256) as guard, pytest.raises(WorkerDied, match="starting"):
         guard.run([[b"x"]])
@@ -107,6 +121,7 @@ def test_child_dies_with_its_parent(tmp_path: Path, order: str) -> None:
     script = f"""
 import sys, threading, time
 sys.path.insert(0, {str(Path(__file__).parent)!r})
+from dataflow_ops.engine import parse_guard
 from dataflow_ops.engine.parse_guard import ParseGuard
 guard = ParseGuard({TARGET!r}, 60, 256)
 print(int(guard.run([[b"pid"]])[0]), flush=True)
