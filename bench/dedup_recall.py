@@ -58,9 +58,9 @@ def read(
         ids = [schema.doc_id("corpus", "docs", n) for n in table["id"].to_pylist()]
         for row, fact in enumerate(table.select(["id", "label", "lang", "dup_of"]).to_pylist()):
             facts.append(fact | {"place": (CHUNK_IDS - i, row)})
-        texts = pc.replace_substring_regex(table["text"], CONTROL, "").to_pylist()
+        texts = pc.replace_substring_regex(table["text"], CONTROL, "")
         if not sample:
-            sample.update(zip(ids, texts, strict=True))
+            sample.update(zip(ids, texts.to_pylist(), strict=True))
         yield documents(texts, ids, table["source"].to_pylist())
 
 

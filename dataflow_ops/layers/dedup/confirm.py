@@ -18,7 +18,6 @@ import pyarrow as pa
 from dataflow_ops import schema
 from dataflow_ops.kernels.arrow import F64, I64, U32
 from dataflow_ops.kernels.similarity import similarity
-from dataflow_ops.kernels.unionfind import components
 from dataflow_ops.layers.dedup import columns, identity
 from dataflow_ops.layers.dedup.compare import estimate_bound
 from dataflow_ops.layers.dedup.pointers import GatheredTexts, KeyText, Pointer
@@ -27,8 +26,14 @@ from dataflow_ops.settings import JobSettings
 from dataflow_ops.values import Counts, StepResult
 
 WHOLE_WALK = 2_000
-"""Nodes up to which the rest of a component is compared with its next survivor as a whole. In larger ones
-the rest first falls apart along the known edges: without that, a component costs its square."""
+"""Waiting nodes up to which a survivor is compared with all of them; in larger components with those at most
+two verified edges away. Without that, a component costs its square."""
+
+MAX_MOVES = 20_000_000
+"""Survivors times nodes of a component up to which removed documents move to the nearest survivor."""
+
+MAX_SIGNATURES = 100_000
+"""Nodes of a component up to which all their signatures are held for that (51 MB)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,7 @@ class ConfirmStep:
             **identity.similarity_fingerprint(self._settings),
             "signatures": identity.signature_id(self._settings),
             "whole_walk": WHOLE_WALK,
+            "max_moves": [MAX_MOVES, MAX_SIGNATURES],
         }
 
     def run(self, side: Side, start: int) -> Iterator[StepResult]:
@@ -119,20 +125,20 @@ class ConfirmStep:
         walk = _Walk(component, texts, self._least, self._bound)
         survivor, values = list(range(n)), [1.0] * n
         survivors = []
-        waiting = [list(range(n))]
-        while waiting:
-            best, *others = waiting.pop()
+        waiting = set(range(n))
+        for best in range(n):
+            if best not in waiting:
+                continue
+            waiting.discard(best)
             survivors.append(best)
-            failed = []
-            for other in others:
+            near = waiting if len(waiting) <= WHOLE_WALK else walk.within_two_edges(best) & waiting
+            for other in sorted(near):
                 value = walk.similarity(best, other)
                 if value > 0.0:
                     survivor[other], values[other] = best, value
-                else:
-                    failed.append(other)
-            waiting += [failed] if 0 < len(failed) <= WHOLE_WALK else _parts(failed, component.edges)
-        if len(survivors) > 1:
-            _move_to_nearest(walk, sorted(survivors), survivor, values)
+                    waiting.discard(other)
+        if 1 < len(survivors) <= MAX_MOVES // n and n <= MAX_SIGNATURES:
+            _move_to_nearest(walk, survivors, survivor, values)
         return survivor, values, walk.compared
 
 
@@ -150,6 +156,7 @@ class _Walk:
         self._component, self._texts, self._least, self._bound = component, texts, least, bound
         self._signed: tuple[U32, I64] | None = None
         self._known = dict(component.edges)
+        self._neighbours: dict[int, set[int]] | None = None
         self.compared = 0
 
     def similarity(self, a: int, b: int) -> float:
@@ -161,6 +168,16 @@ class _Walk:
             self._known[pair] = value
         return value
 
+    def within_two_edges(self, node: int) -> set[int]:
+        """Nodes joined to this one by a verified edge or by two."""
+        if self._neighbours is None:
+            self._neighbours = {}
+            for a, b in self._component.edges:
+                self._neighbours.setdefault(a, set()).add(b)
+                self._neighbours.setdefault(b, set()).add(a)
+        first = self._neighbours.get(node, set())
+        return first.union(*(self._neighbours[other] for other in first))
+
     def agreements(self, a: int) -> I64:
         """Equal signature positions of one node with every node; -1 where signatures say nothing."""
         signatures, shingles = self._signatures()
@@ -168,11 +185,11 @@ class _Walk:
         return np.where(shingles == shingles[a], equal, -1)
 
     def _compare(self, a: int, b: int) -> float:
-        signatures, shingles = self._signatures()
-        if shingles[a] == shingles[b] and np.count_nonzero(signatures[a] == signatures[b]) < self._bound:
+        one, two = self._text(a), self._text(b)
+        if one.shingle == two.shingle and np.count_nonzero(one.signature == two.signature) < self._bound:
             return 0.0
         self.compared += 1
-        return similarity(self._text(a).text, self._text(b).text, self._least)
+        return similarity(one.text, two.text, self._least)
 
     def _signatures(self) -> tuple[U32, I64]:
         if self._signed is None:
@@ -195,31 +212,18 @@ def _move_to_nearest(walk: _Walk, survivors: list[int], survivor: list[int], val
     Only survivors whose signature is nearer than the present one's are compared.
     """
     nearest = np.full(len(survivor), -1, np.int64)
-    agreement = {s: walk.agreements(s) for s in survivors}
-    for node in range(len(survivor)):
-        nearest[node] = agreement[survivor[node]][node]
+    given = np.array(survivor)
     for s in survivors:
-        for node in np.flatnonzero(agreement[s] > nearest).tolist():
+        mine = given == s
+        nearest[mine] = walk.agreements(s)[mine]
+    for s in survivors:
+        agreement = walk.agreements(s)
+        for node in np.flatnonzero(agreement > nearest).tolist():
             if survivor[node] not in (s, node):
                 value = walk.similarity(s, node)
                 if value > values[node]:
                     survivor[node], values[node] = s, value
-                    nearest[node] = agreement[s][node]
-
-
-def _parts(nodes: list[int], edges: dict[tuple[int, int], float]) -> list[list[int]]:
-    """Connected parts, each in survivor order."""
-    place = {node: i for i, node in enumerate(nodes)}
-    inside = [(place[a], place[b]) for a, b in edges if a in place and b in place]
-    left, right = (
-        (np.array(side, np.int64) for side in zip(*inside, strict=True))
-        if inside
-        else (np.empty(0, np.int64),) * 2
-    )
-    parts: dict[int, list[int]] = {}
-    for node, part in zip(nodes, components(len(nodes), left, right).tolist(), strict=True):
-        parts.setdefault(part, []).append(node)
-    return list(parts.values())
+                    nearest[node] = agreement[node]
 
 
 def _labels(members: pa.Table) -> tuple[I64, I64]:

@@ -229,14 +229,16 @@ class Flow:
 
 
 def documents(
-    texts: Sequence[str], ids: Sequence[bytes] | None = None, sources: Sequence[str] | None = None
+    texts: Sequence[str] | pa.ChunkedArray,
+    ids: Sequence[bytes] | None = None,
+    sources: Sequence[str] | None = None,
 ) -> pa.Table:
     n = len(texts)
     ids = ids if ids is not None else [schema.doc_id("s", "f", i) for i in range(n)]
     return pa.table(
         {
             "doc_id": pa.array(list(ids), schema.DOC_ID),
-            "text": pa.array(list(texts), pa.large_string()),
+            "text": texts if isinstance(texts, pa.ChunkedArray) else pa.array(list(texts), pa.large_string()),
             "source_id": pa.array(list(sources) if sources is not None else ["s"] * n, pa.string()),
             "kept": pa.array(np.ones(n, bool)),
         }

@@ -13,7 +13,7 @@ from dataflow_ops import schema
 from dataflow_ops.errors import ConservationError, CorruptOutput, FingerprintMismatch
 from dataflow_ops.kernels.fold import fold_text
 from dataflow_ops.kernels.similarity import similarity
-from dataflow_ops.layers.dedup import identity
+from dataflow_ops.layers.dedup import confirm, identity
 from dataflow_ops.layers.dedup.match import MatchStep
 from dataflow_ops.protocols import MapStep, RunStep
 from dataflow_ops.settings import JobSettings, parse_job
@@ -205,6 +205,36 @@ def test_family_under_a_longer_stranger_is_found() -> None:
     outcome = Flow(job(verify={"min_similarity": 0.9})).run([table])
     assert len(outcome.removed()) == 2
     assert outcome.survivor(table["doc_id"][0].as_py()) == table["doc_id"][0].as_py()
+
+
+def test_large_components_keep_the_guarantee(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the whole walk off, only nodes within two edges are compared: fewer found, none unverified."""
+    table = documents(family(21, [8, 8, 8, 6, 4]))
+    whole = Flow(job()).run(cut(table, [11]))
+    monkeypatch.setattr(confirm, "WHOLE_WALK", 0)
+    monkeypatch.setattr(confirm, "MAX_MOVES", 0)
+    outcome = Flow(job()).run(cut(table, [11]))
+    check(outcome, table)
+    assert outcome.metrics["confirm_compared"] <= whole.metrics["confirm_compared"]
+    assert len(outcome.removed()) > 0.8 * len(whole.removed()) > 0
+
+
+def test_removed_document_goes_to_the_most_similar_survivor() -> None:
+    rng = random.Random(1)
+    tokens, others = (
+        ["".join(rng.choices("abcdefghijklmnopqrst", k=6)) for _ in range(200)] for _ in range(2)
+    )
+    longest = others[:20] + tokens[20:] + ["longest"]
+    base = tokens[:100] + others[100:124] + tokens[124:] + ["b"]
+    copy = tokens[:100] + others[100:108] + tokens[108:]
+    texts = [" ".join(t) for t in (longest, base, copy)]
+    keys = [fold_text(t) for t in texts]
+    first, second = similarity(keys[0], keys[2], 0.85), similarity(keys[1], keys[2], 0.85)
+    assert similarity(keys[0], keys[1], 0.85) == 0.0 < first < second
+    table = documents(texts)
+    outcome = Flow(job(verify={"min_similarity": 0.85})).run([table])
+    ids = table["doc_id"].to_pylist()
+    assert {d: v["survivor_id"] for d, v in outcome.removed().items()} == {ids[2]: ids[1]}
 
 
 def test_copies_near_the_script_line_still_meet() -> None:
