@@ -37,7 +37,7 @@ class EstimateTokenizer:
     The weights (thousandths of a token) were fitted by non-negative least squares, rows weighted by
     1/sqrt(tokens), against the byte-pair vocabulary of Qwen (151,643 ranks) on 2,660 documents: Debian
     manuals and help pages in English and Chinese, and source code. On 2,660 others the total is off by
-    -0.7 % (English), -1.0 % (Chinese) and +1.4 % (code), the median document by 3.4, 5.5 and 5.2 %.
+    -0.8 % (English), -1.0 % (Chinese) and +1.3 % (code), the median document by 3.3, 5.4 and 5.2 %.
     Kana, Hangul and the two-byte scripts (Cyrillic, Arabic, Greek, Hebrew), which those documents
     lack, are set from single paragraphs and good to about a fifth. The same vocabulary splits numbers
     into digits; one that keeps them together yields fewer tokens.
