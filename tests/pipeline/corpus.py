@@ -49,7 +49,7 @@ sources:
   - {{source_id: rows, kind: jsonl, path: {root}/rows, domain: docs}}
   - {{source_id: pages, kind: files, path: {root}/pages, domain: web}}
 ingest: {{chunk_mb: 0.2}}
-run: {{max_dead_share: 0.5}}
+run: {{max_dead_share: 0.5, max_attempts: 50}}
 output: {{partition_by: [domain], version: t, shards: 6}}
 """,
         encoding="utf-8",
