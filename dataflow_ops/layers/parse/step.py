@@ -16,7 +16,7 @@ from dataflow_ops.layers.parse import finish as finishing
 from dataflow_ops.layers.parse import normalise, too_long, wire
 from dataflow_ops.layers.parse.finish import Limits, Origin, Reject
 from dataflow_ops.layers.parse.guard import Guard
-from dataflow_ops.layers.parse.parsers import BY_NAME, parser_of
+from dataflow_ops.layers.parse.parsers import BY_NAME, HTML_EXTRACTORS, parser_of
 from dataflow_ops.layers.parse.parsers import record as records_parser
 from dataflow_ops.layers.parse.parsers.base import Hints, ParsedDocument, Parser
 from dataflow_ops.layers.parse.readers import VERSIONS, reader_of
@@ -94,14 +94,18 @@ class ParseStep:
     def fingerprint(self) -> Mapping[str, object]:
         """Settings, versions of readers, parsers and their libraries, and the Unicode tables."""
         plain = SourceOptions()
-        libraries = sorted({name for parser in BY_NAME.values() for name in parser.libraries})
+        # An HTML extractor that no source uses shapes nothing.
+        extractors = {o.html_extractor for o in (*self._options.values(), plain)}
+        unused = {p.name for name, p in HTML_EXTRACTORS.items() if name not in extractors}
+        parsers = {name: parser for name, parser in sorted(BY_NAME.items()) if name not in unused}
+        libraries = sorted({name for parser in parsers.values() for name in parser.libraries})
         return {
             "version": VERSION,
             "normalise": normalise.VERSION,
             "too_long": too_long.VERSION,
             "record": records_parser.VERSION,
             "readers": VERSIONS,
-            "parsers": {name: BY_NAME[name].version for name in sorted(BY_NAME)},
+            "parsers": {name: parser.version for name, parser in parsers.items()},
             "libraries": {name: version(name) for name in libraries},
             "unicode": unicodedata.unidata_version,
             "stored_text": [self._rules.nfc, self._rules.lower_case, self._rules.remove_control],

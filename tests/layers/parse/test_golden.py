@@ -36,7 +36,8 @@ DIGESTS = {
 
 
 def test_versions() -> None:
-    found = ParseStep(settings(), InlineGuard(wire.handle)).fingerprint()
+    job = settings(sources=[{"path": "x", "html_extractor": "trafilatura"}])
+    found = ParseStep(job, InlineGuard(wire.handle)).fingerprint()
     assert {name: found[name] for name in VERSIONS} == VERSIONS
 
 
