@@ -3,8 +3,7 @@
 Neither of the first two costs recall. The difference in length alone bounds the distance from below, so
 refusing by it is exact. The estimate refuses only what banding would not have found anyway: with J0 the
 Jaccard similarity that the job's bands find once in a thousand times, and the estimator's standard error
-``s = sqrt(J0 (1 - J0) / k)``, the bound is ``J0 - 4 s`` (17 of 128 positions, 0.13, for 128 permutations in 16 x 8
-bands): a pair
+``s = sqrt(J0 (1 - J0) / k)``, the bound is ``J0 - 4 s``: 17 of 128 positions, 0.13, for 16 x 8 bands. A pair
 of at least J0 falls below it with probability 3e-5.
 """
 
@@ -53,18 +52,19 @@ class Candidates:
 
     def similarity(self, a: int, b: int) -> float:
         """Edit similarity of two texts, 0.0 when it is below the threshold."""
-        if self.shingles[a] == self.shingles[b] and self.agreement(a, b) < self.bound:
+        if self.shingles[a] == self.shingles[b] and int(self.agreements([a], b)[0]) < self.bound:
             return 0.0
         return similarity(self.text(a), self.text(b), self.least)
 
-    def agreement(self, a: int, b: int) -> int:
-        """Equal positions of two signatures."""
-        return int(np.count_nonzero(self.signatures[a] == self.signatures[b]))
+    def agreements(self, many: list[int], one: int) -> I64:
+        """Equal positions of one signature with each of many."""
+        equal: I64 = np.count_nonzero(self.signatures[many] == self.signatures[one], axis=1)
+        return equal
 
 
 def leader_walk(
     members: list[int],
-    agreement: Callable[[int, int], int],
+    agreements: Callable[[list[int], int], I64],
     similar: Callable[[int, int], float],
     max_leaders: int,
 ) -> tuple[list[tuple[int, int, float]], int]:
@@ -76,7 +76,7 @@ def leader_walk(
 
     Args:
         members: indices in survivor order.
-        agreement: equal positions of two signatures.
+        agreements: equal positions of one member's signature (second) with each of many (first).
         similar: edit similarity of two members, 0.0 below the threshold.
         max_leaders: cap; a member beyond it is compared as well, and if it matches none stays as it is.
 
@@ -90,7 +90,8 @@ def leader_walk(
     for member in members:
         ranked = leaders
         if len(leaders) > 1:
-            ranked = sorted(leaders, key=lambda leader: -agreement(leader, member))
+            likeliest = np.argsort(-agreements(leaders, member), kind="stable")
+            ranked = [leaders[i] for i in likeliest.tolist()]
         for leader in ranked:
             found = similar(leader, member)
             if found > 0.0:

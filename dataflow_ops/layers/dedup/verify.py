@@ -87,7 +87,7 @@ class _Walk:
         bounds = starts.tolist()
         for first, last in pairwise(bounds):
             found, beyond = leader_walk(
-                members[first:last].tolist(), self._candidates.agreement, self._similar, self._max_leaders
+                members[first:last].tolist(), self._candidates.agreements, self._similar, self._max_leaders
             )
             edges.update(found)
             self.beyond += beyond

@@ -1,5 +1,6 @@
 """What must hold whatever the documents are: survivors, conservation, and independence of how work is cut."""
 
+import json
 import random
 from itertools import pairwise
 
@@ -305,6 +306,7 @@ def test_steps_are_what_the_engine_needs() -> None:
         assert isinstance(step, MapStep if step.name == "sign" else RunStep)
         assert step.layer == "dedup"
         assert step.fingerprint()["step"] >= 1
+        json.dumps(step.fingerprint())
 
 
 @pytest.mark.parametrize(

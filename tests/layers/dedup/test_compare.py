@@ -1,0 +1,48 @@
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dataflow_ops.layers.dedup.compare import Candidates, estimate_bound, leader_walk
+from dataflow_ops.settings import parse_job
+
+
+@given(st.lists(st.integers(0, 60), min_size=1, max_size=40), st.integers(1, 5), st.integers(1, 20))
+def test_each_member_is_a_leader_matched_or_beyond_the_cap(points: list[int], cap: int, reach: int) -> None:
+    """Members are points on a line, similar when near: a leader walk without texts."""
+
+    def similar(a: int, b: int) -> float:
+        compared.append((a, b))
+        return 1.0 - abs(points[a] - points[b]) / 100 if abs(points[a] - points[b]) <= reach else 0.0
+
+    compared: list[tuple[int, int]] = []
+    members = list(range(len(points)))
+    edges, beyond = leader_walk(
+        members, lambda many, one: np.array([-abs(points[m] - points[one]) for m in many]), similar, cap
+    )
+    matched = {b for _, b, _ in edges}
+    leaders = [m for m in members if m not in matched]
+    assert len(leaders) - beyond == min(cap, len(leaders))
+    assert {a for a, _, _ in edges} <= set(leaders[:cap])
+    assert all(a < b and abs(points[a] - points[b]) <= reach for a, b, _ in edges)
+    assert len(compared) <= cap * len(members)
+    # The likeliest leader comes first, so a match is the nearest leader there was.
+    for a, b, _ in edges:
+        before = [m for m in leaders[:cap] if m < b]
+        assert abs(points[a] - points[b]) == min(abs(points[m] - points[b]) for m in before)
+
+
+def test_bound_follows_the_bands() -> None:
+    def bound(**minhash: int) -> int:
+        return estimate_bound(parse_job({"dataset": {"id": "t"}, "dedup": {"minhash": minhash}}))
+
+    assert bound() == 17
+    assert bound(band=25, rows_per_band=5) < 5, "bands that find less similar pairs refuse less"
+    assert bound(signature_size=256, band=32, rows_per_band=8) > 2 * 17
+
+
+def test_signatures_of_two_shingle_sizes_say_nothing() -> None:
+    signatures = np.array([[1] * 16, [2] * 16, [2] * 16], np.uint32)
+    texts = ["abcdefghij", "abcdefghij", "abcdefghij"]
+    candidates = Candidates(signatures, np.array([5, 13, 5]), texts.__getitem__, 0.8, 4)
+    assert candidates.similarity(0, 1) == 1.0
+    assert candidates.similarity(0, 2) == 0.0
