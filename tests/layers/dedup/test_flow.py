@@ -342,3 +342,20 @@ def test_pairs_are_readable() -> None:
             row["survivor"]
         )
         assert int(row["removed_chunk"], 16), schema.chunk_name(0)
+
+
+def test_copies_inside_a_crowded_template_are_found() -> None:
+    """Beyond the cap of leaders in the template's bucket, copies still meet in buckets of their own."""
+    rng = random.Random(4)
+
+    def words(n: int) -> str:
+        return " ".join("".join(rng.choices("abcdefghijklmnop", k=rng.randint(2, 8))) for _ in range(n))
+
+    template = words(120)
+    pages = [template + " " + words(60) for _ in range(150)]
+    pages += [page + " again" for page in pages[100:130]]
+    table = documents(pages)
+    outcome = Flow(job(verify={"max_leaders": 8})).run(cut(table, [70]))
+    check(outcome, table)
+    assert outcome.metrics["leaders_capped"] > 50
+    assert set(outcome.removed()) == set(table["doc_id"].to_pylist()[100:130])
