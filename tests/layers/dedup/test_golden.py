@@ -1,0 +1,44 @@
+"""Outputs that must not change without a bump of a version constant (kernel VERSION or a step's ``step``)."""
+
+import hashlib
+import unicodedata
+
+import pytest
+import rapidfuzz
+from dedup_flow import Flow, cut, documents, job
+
+TEXTS = [
+    "The keeper walked the edge of the reservoir each morning to read the gauge, and wrote the level down.",
+    "The keeper walked the edge of the reservoir each morning to read the gauge, and wrote the level down!",
+    "ＴＨＥ keeper walked the edge of the reservoir each morning to read the gauge, and wrote the level down.",
+    "水库的管理员每天清晨沿着堤坝走一圈,把水位、风向和天色记在一本绿色的本子上。前任就是这样做的。",
+    "水库的管理员每天清晨沿着堤坝走一圈,把水位、风向和天色记在一本绿色的本子上。前任就是这样做的!",
+    "short",
+]
+GOLDEN = {
+    ("sign", "keys"): "0559e03a3fb40276",
+    ("sign", "bands"): "a3672d660bc96262",
+    ("match", "buckets"): "02739d695908618f",
+    ("gather", "texts"): "dd746a0f82d2880b",
+    ("verify", "edges"): "8194c49a1a413126",
+    ("unite", "members"): "6edbd248e4a77caa",
+    ("confirm", "verdicts"): "70294bccfd95f374",
+}
+
+
+@pytest.mark.skipif(
+    (unicodedata.unidata_version, rapidfuzz.__version__) != ("14.0.0", "3.14.6"),
+    reason="the golden outputs belong to the locked environment",
+)
+def test_outputs_are_the_recorded_ones() -> None:
+    store = Flow(job()).run(cut(documents(TEXTS), [3])).store
+    found = {}
+    for kind in GOLDEN:
+        digest = hashlib.sha256()
+        for partition in sorted(store.parts[kind]):
+            for name in sorted(store.parts[kind][partition]):
+                digest.update(
+                    repr((partition, name, store.load(*kind, partition, name).to_pylist())).encode()
+                )
+        found[kind] = digest.hexdigest()[:16]
+    assert found == GOLDEN
