@@ -10,7 +10,7 @@ from dedup_flow import Flow, cut, documents, job
 TEXTS = [
     "The keeper walked the edge of the reservoir each morning to read the gauge, and wrote the level down.",
     "The keeper walked the edge of the reservoir each morning to read the gauge, and wrote the level down!",
-    "ＴＨＥ keeper walked the edge of the reservoir each morning to read the gauge, and wrote the level down.",
+    "ＴＨＥ keeper walked the edge of the reservoir each morning to read the gauge, and wrote the level down.",  # noqa: E501
     "水库的管理员每天清晨沿着堤坝走一圈,把水位、风向和天色记在一本绿色的本子上。前任就是这样做的。",
     "水库的管理员每天清晨沿着堤坝走一圈,把水位、风向和天色记在一本绿色的本子上。前任就是这样做的!",
     "short",
