@@ -35,7 +35,7 @@ FETCHED = pa.schema(
         ("start", pa.int64()),
         ("end", pa.int64()),
         ("size", pa.int64()),
-        ("sha256", pa.string()),  # of the whole file as stored
+        ("sha256", pa.string()),  # of the file as stored; of a range: of the range's bytes
         ("media_type", pa.string()),
         ("charset", pa.string()),  # from the transport (HTTP header), else ""
         ("url", pa.string()),  # where the source is a list of URLs, else ""
@@ -60,7 +60,7 @@ DOCUMENTS = pa.schema(
         ("kind_hint", pa.string()),  # code | dialogue | "" (measured from the text by filter)
         ("code_language", pa.string()),  # "python", "" where not code
         ("encoding", pa.string()),
-        ("repairs", pa.string()),  # comma-separated: html, fence, surrogate, nul, nan; "" = none
+        ("repairs", pa.string()),  # comma-separated: html, fence, surrogate, nul, nan, split, …
         ("raw_chars", pa.int32()),  # characters before control characters were removed
         ("control_chars", pa.int32()),  # how many of them were control characters
         ("replacement_chars", pa.int32()),  # U+FFFD in the text

@@ -188,8 +188,8 @@ class MinhashSettings(Section):
             n = self.signature_size
             pairs = ", ".join(f"{n // r} x {r}" for r in (2, 4, 5, 8, 10, 16) if n // r >= 1)
             raise ValueError(
-                f"band x rows_per_band = {self.band} x {self.rows_per_band} = {self.band * self.rows_per_band}"
-                f" is above signature_size = {n}; valid pairs for {n}: {pairs}"
+                f"band x rows_per_band = {self.band} x {self.rows_per_band}"
+                f" = {self.band * self.rows_per_band} is above signature_size = {n}; valid pairs for {n}: {pairs}"
             )
         return self
 

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from dataflow_ops.errors import StateError
 from dataflow_ops.protocols import Input, Step
-from dataflow_ops.values import Output, Slice, TaskRecord, TaskSpec
+from dataflow_ops.values import Numbers, Output, Slice, TaskRecord, TaskSpec
 
 Pieces = Mapping[tuple[str, str], Sequence["Piece"]]
 
@@ -110,10 +110,13 @@ def resolve(step: Step, partition: str, index: OutputIndex) -> Pieces:
 
 
 def fingerprint_digest(step: Step) -> str:
-    """Hex SHA-256 of a step's fingerprint in canonical JSON."""
-    text = json.dumps(
-        step.fingerprint(), sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=_plain
-    )
+    """Hex SHA-256 of a step's fingerprint."""
+    return digest_of(step.fingerprint())
+
+
+def digest_of(fingerprint: Mapping[str, object]) -> str:
+    """Hex SHA-256 of a mapping in canonical JSON."""
+    text = json.dumps(fingerprint, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=_plain)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -150,10 +153,19 @@ def task_key(step: str, fingerprint: str, partition: str, pieces: Pieces, dead: 
 
 
 def plan_step(
-    step: Step, partitions: Sequence[str], index: OutputIndex, dead: Sequence[str] = ()
+    step: Step, partitions: Sequence[str], index: OutputIndex, numbers: Numbers, dead: Sequence[str] = ()
 ) -> list[TaskSpec]:
     """The tasks of a step, with their keys, in the order of ``partitions``."""
-    fingerprint = fingerprint_digest(step)
+    # Into how many slices an output is cut shapes its bytes as any setting does.
+    counts = {
+        "key_prefix": numbers.key_prefixes,
+        "band_prefix": numbers.band_prefixes,
+        "block": numbers.blocks,
+        "root_prefix": numbers.root_prefixes,
+        "shard_group": numbers.shard_groups,
+    }
+    cut = [f"{o.kind}/{counts[o.slice_by]}" for o in step.outputs if o.slice_by in counts]
+    fingerprint = " ".join([fingerprint_digest(step), *cut])
     lost = dead if step.partitioned_by != "chunk" else ()
     return [
         TaskSpec(task_key(step.name, fingerprint, p, resolve(step, p, index), lost), step.name, step.layer, p)

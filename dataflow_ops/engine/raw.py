@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
+import uuid
 from collections.abc import Iterable
-from pathlib import Path
 from typing import BinaryIO
 
 from dataflow_ops.errors import ConfigError
@@ -37,17 +35,16 @@ class RawStore:
     def store(self, data: Iterable[bytes]) -> tuple[str, str, int]:
         """Store bytes durably under their own hash; storing them twice is one blob."""
         digest, size = hashlib.sha256(), 0
-        handle, name = tempfile.mkstemp(prefix="dataflow-raw-")
-        staged = Path(name)
+        staged = self._blobs.stage(f"raw/incoming/{uuid.uuid4().hex}")
         try:
-            with os.fdopen(handle, "wb") as out:
-                for piece in data:
-                    digest.update(piece)
-                    size += len(piece)
-                    out.write(piece)
+            for piece in data:
+                digest.update(piece)
+                size += len(piece)
+                staged.write(piece)
+            staged.finish()
             sha = digest.hexdigest()
             uri = f"raw/{sha[:2]}/{sha}"
-            self._blobs.publish(staged, uri, sha)
+            self._blobs.publish(staged.path, uri, sha)
         finally:
-            staged.unlink(missing_ok=True)
+            staged.discard()
         return uri, sha, size

@@ -117,6 +117,14 @@ def batches(side: TaskSide, first_row: int, max_rows: int, max_bytes: int) -> It
                 f" {lead.step}.{lead.kind} has {piece.output.rows}"
             )
         beside.append((item, table))
+    if piece.output.rows == 0:
+        # A chunk without documents still has its say once: scatter tells the fates of what parse rejected.
+        empty = side.table(lead.step, lead.kind)
+        for _, table in beside:
+            for name in table.column_names:
+                empty = empty.append_column(table.schema.field(name), table.column(name))
+        yield 0, empty
+        return
     row = first_row
     with side.blamed(lead.step, piece.partition):
         stream = side.chunks.rows(piece.output, lead.columns, first_row, verify=True)

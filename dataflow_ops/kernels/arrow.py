@@ -30,7 +30,8 @@ def string_buffers(column: Any) -> tuple[U8, I64]:
         column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
     if isinstance(column, pa.ChunkedArray):  # combine_chunks of an empty column
         column = pa.array([], pa.large_binary())
-    wide = pa.large_string() if pa.types.is_string(column.type) or pa.types.is_large_string(column.type) else pa.large_binary()
+    is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+    wide = pa.large_string() if is_text else pa.large_binary()
     column = column.cast(wide)
     _, offsets, data = column.buffers()
     if offsets is None or len(column) == 0:

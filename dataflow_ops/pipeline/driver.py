@@ -11,14 +11,14 @@ from dataflow_ops.engine.context import RunContext
 from dataflow_ops.engine.inputs import OutputIndex, plan_step
 from dataflow_ops.engine.pool import Pool
 from dataflow_ops.engine.runner import TaskOutcome
-from dataflow_ops.errors import DataFlowError, LeaseLost, StorageFull
+from dataflow_ops.errors import DataFlowError, LeaseLost, SourceChanged, StorageFull
 from dataflow_ops.layers.ingest.numbers import numbers_for
 from dataflow_ops.pipeline.flow import STEP_NAMES, STEPS, partitioning, partitions
 from dataflow_ops.protocols import Step
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.storage.chunk_store import ChunkStore
+from dataflow_ops.storage.staging import Staging
 from dataflow_ops.values import Claim, Counts, Numbers, TaskRecord, TaskSpec
-
 
 MAX_RETRIES = 100
 """Most times that the dead letters of one task may be put back."""
@@ -154,7 +154,7 @@ class Driver:
         )
         if only is not None:
             wanted = [p for p in wanted if p in set(only)]
-        specs = self._with_retries(plan_step(step, wanted, self.index, dead))
+        specs = self._with_retries(plan_step(step, wanted, self.index, numbers, dead))
         self.state.enqueue(self.context.run_id, specs)
         report = StepReport(name, tasks=len(specs))
         todo = self._split(specs, report)
@@ -231,6 +231,9 @@ class Driver:
                     paused = True
                 elif outcome.systemic:
                     raise StorageFull(f"{name}/{outcome.spec.partition}: {outcome.message}")
+                elif outcome.message.startswith("SourceChanged"):
+                    Staging(self.chunks.blobs, outcome.spec.key).clear()
+                    raise SourceChanged(f"{name}/{outcome.spec.partition}: {outcome.message}")
                 elif outcome.damaged:
                     damaged = outcome.damaged
                 elif outcome.ending == "dead":

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from dataflow_ops.clients.tokenizer import load_tokenizer
-from dataflow_ops.engine.inputs import fingerprint_digest
+from dataflow_ops.engine.inputs import digest_of
 from dataflow_ops.layers.export.manifest import (
     FileEntry,
     SourceEntry,
@@ -61,7 +61,7 @@ def gather(session: Session) -> Facts:
         links[path] = output
         lineage.append(FileEntry(path, output.rows, output.size, output.sha256))
     steps = [
-        StepEntry(name, m.layer, fingerprint_digest(session.steps[name]), m.counts, hits.get(name, {}))
+        StepEntry(name, m.layer, _fingerprint(session, name), m.counts, hits.get(name, {}))
         for name in STEP_NAMES
         if (m := metrics.get(name)) is not None
     ]
@@ -74,7 +74,6 @@ def gather(session: Session) -> Facts:
         )
     manifest = build_manifest(
         settings=settings,
-        mode=session.row.mode,
         steps=steps,
         sources=_sources(session),
         shards=shards,
@@ -119,6 +118,13 @@ def previous_report(session: Session) -> dict[str, Any] | None:
         return None
     found: dict[str, Any] = json.loads(session.chunks.blobs.read(uri))
     return found
+
+
+def _fingerprint(session: Session, name: str) -> str:
+    """Of a step, less discover's listing: that holds times, and ``sources`` says what was read."""
+    whole = dict(session.steps[name].fingerprint())
+    whole.pop("listing", None)
+    return digest_of(whole)
 
 
 def _rows(session: Session, step: str, kind: str) -> list[dict[str, Any]]:

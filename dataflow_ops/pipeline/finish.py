@@ -94,14 +94,14 @@ def _reasons(session: Session, data: Mapping[str, Any], share: float) -> list[st
 def _point(session: Session, made: Published, promote: bool) -> bool:
     dataset = session.settings.dataset.id
     now = session.state.current(dataset)
-    if now is not None and now.version_id == made.version_id:
-        return True
-    if not promote:
-        return False
     hooks = session.context.hooks
-    hooks.reached("before pointer publish")
-    session.state.set_current(dataset, made.version_id, session.context.run_id)
-    hooks.reached("after pointer publish")
+    if now is None or now.version_id != made.version_id:
+        if not promote:
+            return False
+        hooks.reached("before pointer publish")
+        session.state.set_current(dataset, made.version_id, session.context.run_id)
+        hooks.reached("after pointer publish")
+    # Written each time: a kill between the pointer and its mirror must not leave them apart.
     mirror = {"dataset": dataset, "version": made.version_id, "manifest": made.manifest_uri}
     session.chunks.blobs.put(f"versions/current_{dataset}.json", canonical_json(mirror), replace=True)
     return True

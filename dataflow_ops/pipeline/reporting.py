@@ -20,7 +20,12 @@ from dataflow_ops.pipeline.session import Session
 def report_data(session: Session, facts: Facts, previous: Mapping[str, Any] | None) -> dict[str, Any]:
     """Everything the report shows."""
     reader = RunReader(session.driver.index, session.chunks, session.steps)
-    manifest = {**facts.manifest, "data_date": session.row.data_date or ""}
+    manifest = {
+        **facts.manifest,
+        "version": session.settings.output.version,
+        "mode": session.row.mode,
+        "data_date": session.row.data_date or "",
+    }
     manifest["steps"] = {s["name"]: s["fingerprint"][:12] for s in facts.manifest["steps"]}
     moment = dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M UTC")
     return build_report_data(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow.compute as pc
 
 from dataflow_ops.engine.context import Hooks
-from dataflow_ops.errors import DataFlowError
+from dataflow_ops.errors import DataFlowError, SourceChanged
 from dataflow_ops.layers.ingest.discover import DiscoverStep
 from dataflow_ops.layers.ingest.listing import list_sources
 from dataflow_ops.pipeline.driver import Reporter, RunPaused
@@ -18,6 +19,9 @@ from dataflow_ops.pipeline.home import Home, open_home
 from dataflow_ops.pipeline.session import Session, create_run, latest_run
 from dataflow_ops.settings import JobSettings
 from dataflow_ops.state.store import StateStore
+
+CHANGES_FOLLOWED = 3
+"""How often one run lists its sources again because a file changed while it was read."""
 
 
 def run_job(
@@ -102,6 +106,21 @@ def dry_run_of(settings: JobSettings) -> dict[str, Any]:
     return {"sources": rows}
 
 
+def _run_steps(session: Session, names: Sequence[str]) -> None:
+    """All steps in order; again from the listing when a source changed under the run's eyes."""
+    for again in range(CHANGES_FOLLOWED + 1):
+        session.discover(relist=again > 0)
+        try:
+            for name in names:
+                session.driver.run_step(name)
+        except SourceChanged as e:
+            if again == CHANGES_FOLLOWED:
+                raise
+            session.driver.reporter.note(f"{e}; the sources are listed again")
+        else:
+            return
+
+
 def _drive(
     home: Home,
     run_id: str,
@@ -119,9 +138,7 @@ def _drive(
             return Finished.paused(run_id, flag.who, flag.why)
         session.state.set_run_state(run_id, "RUNNING", "")
         try:
-            session.discover()
-            for name in steps_until(until)[1:]:
-                session.driver.run_step(name)
+            _run_steps(session, steps_until(until)[1:])
             return finish(session, until=until, promote=promote)
         except RunPaused:
             flag = session.state.paused(run_id, session.settings.dataset.id)

@@ -124,8 +124,12 @@ class Session(AbstractContextManager["Session"]):
         self.pool.close()
         self.state.close()
 
-    def discover(self) -> None:
+    def discover(self, *, relist: bool = False) -> None:
         """Run ``discover`` in this process: it alone holds the listing."""
+        if relist:
+            self.steps = build_steps(self.context, list_sources(self.settings))
+            self.driver.steps = self.steps
+            self.driver.index.forget()
         from dataflow_ops.engine.pool import Pool as OwnPool
 
         steps = self.steps

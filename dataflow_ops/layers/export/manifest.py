@@ -84,7 +84,6 @@ class FileEntry:
 def build_manifest(
     *,
     settings: JobSettings,
-    mode: str,
     steps: Sequence[StepEntry],
     sources: Sequence[SourceEntry],
     shards: Sequence[FileEntry],
@@ -102,7 +101,6 @@ def build_manifest(
 
     Args:
         settings: the job, resolved.
-        mode: ``full`` or ``incremental``.
         steps: in the order of the flow.
         sources: every source of the job.
         shards: the exported files.
@@ -124,8 +122,6 @@ def build_manifest(
     return {
         "format": FORMAT,
         "dataset": settings.dataset.id,
-        "version": settings.output.version,
-        "mode": mode,
         "base": dict(base) if base else None,
         "job": job_settings(settings),
         "sources": [
@@ -186,6 +182,8 @@ def job_settings(settings: JobSettings) -> dict[str, Any]:
     job["ingest"] = {"chunk_mb": job["ingest"]["chunk_mb"]}
     job["filter_model"].pop("endpoint")
     job["mixing"].pop("tokenizer")
+    # Label, mode and date stand in the version's id: the same content again is the same manifest.
+    job["output"].pop("version")
     job["sources"] = [
         {"source_id": s.source_id, "kind": s.kind, "domain": s.domain} for s in settings.sources
     ]

@@ -53,8 +53,8 @@ class Router:
     """The plan in a form that answers for whole columns.
 
     Args:
-        domains: ``plan.domains``.
-        partitions: ``plan.partitions``.
+        domains: ``plan.draw``.
+        partitions: ``plan.places``.
         draw_key: the hash of the plan.
         seed: ``mixing.seed``.
         groups: number of shard groups.

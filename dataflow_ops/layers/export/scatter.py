@@ -57,8 +57,8 @@ class ScatterStep:
         Input("confirm", "verdicts", "slice", ("row", "verdict", "survivor_id", "similarity")),
         Input("label", "labels", "same"),
         Input("score", "scores", "same"),
-        Input("plan", "domains", "all"),
-        Input("plan", "partitions", "all"),
+        Input("plan", "draw", "all"),
+        Input("plan", "places", "all"),
     )
     outputs = (OutputSpec("rows", ROUTED, "shard_group"), OutputSpec("fates", schema.FATES))
     version = 1
@@ -84,8 +84,8 @@ class ScatterStep:
         """Load what is known about this chunk."""
         duplicates = side.table("confirm", "verdicts")
         router = Router(
-            side.table("plan", "domains"),
-            side.table("plan", "partitions"),
+            side.table("plan", "draw"),
+            side.table("plan", "places"),
             self._draw_key,
             self._seed,
             side.numbers.shard_groups,

@@ -31,7 +31,7 @@ class ExportStep:
     name = "export"
     layer = "export"
     partitioned_by: Partitioning = "shard_group"
-    inputs = (Input("scatter", "rows", "slice"), Input("plan", "partitions", "all"))
+    inputs = (Input("scatter", "rows", "slice"), Input("plan", "places", "all"))
     outputs: tuple[OutputSpec, ...] = ()
     version = 1
 
@@ -55,7 +55,7 @@ class ExportStep:
 
     def run(self, side: Side, start: int) -> Iterator[StepResult]:
         """See :class:`~dataflow_ops.protocols.RunStep`: one result per shard."""
-        partitions = side.table("plan", "partitions").to_pylist()
+        partitions = side.table("plan", "places").to_pylist()
         tables = (table for _, table in side.tables("scatter", "rows"))
         written = False
         for shard, rows in sorted_shards(tables, side.memory_budget // _SHARE, side.scratch):

@@ -74,7 +74,7 @@ def main() -> int:
     if manifest.get("format") != FORMAT:
         print(f"manifest.json has format {manifest.get('format')!r}; this verify.py knows {FORMAT}")
         return 1
-    print(f"{manifest['dataset']} {manifest['version']} ({manifest['mode']})")
+    print(f"{manifest['dataset']}: {root.resolve().name}")
     report = Report()
     sound = check_hashes(root, manifest["shards"], "shards: SHA-256 and size", report)
     sound &= check_hashes(root, manifest["lineage"], "lineage: SHA-256 and size", report)

@@ -8,7 +8,6 @@ import math
 import unicodedata
 import zlib
 from collections.abc import Mapping
-from dataclasses import asdict
 from functools import lru_cache
 
 import numpy as np
@@ -75,10 +74,11 @@ class FilterStep:
         """Name and version of the rule set as this job applies it, for every exported row.
 
         ``default@1`` or ``default+gopher@1``, then a colon and 12 hex digits of the SHA-256 over the rules
-        with their versions and bounds, and over the word lists.
+        with their versions and over the word lists. Bounds are left out: they stand in the manifest, and a
+        changed one must not rewrite the rows of documents that it does not touch.
         """
         lists = [list(self._clean.quality_rules.bad_words), markers.VERSION, function_words.VERSION]
-        text = json.dumps([[asdict(rule) for rule in self.rules], lists], sort_keys=True)
+        text = json.dumps([[(rule.name, rule.version) for rule in self.rules], lists], sort_keys=True)
         names = "+".join(["default", *self._clean.quality_rules.presets])
         return f"{names}@{VERSION}:{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 

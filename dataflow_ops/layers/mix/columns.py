@@ -47,6 +47,17 @@ PARTITIONS = pa.schema(
 )
 """``plan.partitions``: one row per folder of the version that has rows, with its contiguous shards."""
 
+DRAW = pa.schema(
+    [DOMAINS.field(name) for name in ("domain", "full_passes", "threshold", "epoch_start", "epoch_end")]
+)
+"""``plan.draw``: what decides whether a document is drawn, and nothing that only tells about it: a domain
+that grew by a document elsewhere must not send every chunk through export again."""
+
+PLACES = pa.schema(
+    [PARTITIONS.field(name) for name in (*PARTITION_KEYS, "path", "first_shard", "shards", "total_shards")]
+)
+"""``plan.places``: where a drawn document goes, likewise."""
+
 NOTES = pa.schema([("note", pa.string())])
 """``plan.notes``: what a person should know about this plan, one sentence a row."""
 

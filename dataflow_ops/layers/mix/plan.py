@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 
 from dataflow_ops.layers.mix import plan_tables, tally
-from dataflow_ops.layers.mix.columns import DOMAINS, LABEL_OF, NOTES, PARTITIONS
+from dataflow_ops.layers.mix.columns import DOMAINS, DRAW, LABEL_OF, NOTES, PARTITIONS, PLACES
 from dataflow_ops.layers.mix.draw import DRAW_VERSION
 from dataflow_ops.layers.mix.targets import targets
 from dataflow_ops.layers.mix.threshold import cut
@@ -30,6 +30,8 @@ class PlanStep:
     outputs = (
         OutputSpec("domains", DOMAINS),
         OutputSpec("partitions", PARTITIONS),
+        OutputSpec("draw", DRAW),
+        OutputSpec("places", PLACES),
         OutputSpec("notes", NOTES),
     )
     version = 1
@@ -72,10 +74,13 @@ class PlanStep:
         partitions = plan_tables.partition_rows(drawn.places, self._keys, self._shards)
         documents = sum(s.documents for s in supply.values())
         kept = sum(t.documents for t in drawn.domains.values())
+        domains = plan_tables.domain_rows(wanted, supply, found, drawn, mixing)
         yield StepResult(
             outputs={
-                "domains": plan_tables.domain_rows(wanted, supply, found, drawn, mixing),
+                "domains": domains,
                 "partitions": partitions,
+                "draw": domains.select(DRAW.names),
+                "places": partitions.select(PLACES.names),
                 "notes": plan_tables.notes(wanted, supply, partitions, mixing, self._shards),
             },
             counts=Counts(

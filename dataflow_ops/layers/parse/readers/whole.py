@@ -28,11 +28,11 @@ def whole_bytes(file: SourceFile, raw: HashedReader) -> bytes | BadRecord:
 
 
 def read_whole(file: SourceFile, raw: HashedReader) -> Iterator[Item]:
-    """Yield the file as one record; an empty file has none."""
+    """Yield the file as one record, an empty one too: it is rejected as ``empty_text``, not forgotten."""
     data = whole_bytes(file, raw)
     if isinstance(data, BadRecord):
         yield data
-    elif data:
+    else:
         yield RawRecord(0, data, file.media_type, len(data), file.url, file.charset)
 
 
