@@ -296,7 +296,6 @@ def publish(flow: Flow, root: Path) -> Path:
     }
     manifest = build_manifest(
         settings=flow.settings,
-        mode="full",
         steps=[StepEntry(name, "x", "0" * 64, c) for name, c in counts.items()],
         sources=[SourceEntry(s, "files", d, 1, 1, "0" * 64) for s, d in DOMAINS.items()],
         shards=shards,

@@ -35,7 +35,6 @@ def build(**more: Any) -> dict[str, Any]:
             mixing={"tokenizer": "/secret/place/tokenizer.json"},
             filter_model={"endpoint": "http://inner:1/x"},
         ),
-        "mode": "full",
         "steps": [StepEntry("parse", "parse", "f" * 64, Counts(3, 2, 0, 1, {}, 2), {"b": 1, "a": 2})],
         "sources": [
             SourceEntry("b", "files", "web", 1, 2, "1" * 64),

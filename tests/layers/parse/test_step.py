@@ -95,10 +95,10 @@ def test_resume_from_any_record(number: int, records: int) -> None:
 def test_conservation_and_order() -> None:
     ran = parse(FILES)
     counts = ran.counts
-    # 15 lines, a page, a broken gzip's rows and its rest, an empty page, three WARC records, a text
-    assert (counts.dead, counts.rejected, counts.skipped) == (3, 1, {})
+    # 15 lines, a page, a broken gzip's rows and its rest, two empty files, three WARC records, a text
+    assert (counts.dead, counts.rejected, counts.skipped) == (3, 2, {})
     assert counts.kept == 14 + 1 + 19 + 2 + 1
-    assert counts.documents_in == counts.kept + 4
+    assert counts.documents_in == counts.kept + 5
     assert [d["path"] for d in ran.docs] == sorted(d["path"] for d in ran.docs)
     assert counts.bytes_in > 2 * len(JSONL)
 
@@ -112,7 +112,12 @@ def test_a_changed_file_is_never_taken(path: str) -> None:
 
 def test_an_empty_chunk_gives_nothing() -> None:
     assert parse({}).results == []
-    assert parse({"a.txt": b""}).counts.documents_in == 0
+
+
+def test_an_empty_file_is_rejected_not_forgotten() -> None:
+    ran = parse({"a.txt": b"", "b.jsonl": b""})
+    assert [r["rule"] for r in ran.rejects] == ["empty_text"]
+    assert ran.counts.documents_in == ran.counts.rejected == 1
 
 
 def test_whole_file_above_the_limit_is_isolated() -> None:
