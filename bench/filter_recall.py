@@ -1,8 +1,9 @@
 """What the filter refuses on the benchmark corpus, by injected fault and language.
 
-    python bench/filter_recall.py DOCS [--every N] [--set clean.quality_rules.KEY=VALUE ...]
+    python bench/filter_recall.py DOCS [--every N] [--hints] [--set clean.quality_rules.KEY=VALUE ...]
 
 DOCS is the ``docs`` folder of the corpus built from public packages (columns id, text, lang, label).
+No document comes with a hint of its kind, as from a Parquet source; ``--hints`` marks code as a parser would.
 Prints, per label and language, the share refused; the rules behind it for clean documents; and the CPU time.
 """
 
@@ -27,7 +28,7 @@ CONTROL = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x{80}-\x{9f}]"
 BATCH = 8192
 
 
-def documents(table: pa.Table) -> pa.Table:
+def documents(table: pa.Table, hints: bool = False) -> pa.Table:
     """The columns of ``parse.text`` that the filter reads, control characters counted, then removed."""
     text = table["text"].cast(pa.large_string())
     clean = pc.replace_substring_regex(text, CONTROL, "")
@@ -37,7 +38,7 @@ def documents(table: pa.Table) -> pa.Table:
         {
             "doc_id": pa.array(ids, pa.binary(16)),
             "text": clean,
-            "kind_hint": pc.if_else(pc.equal(table["lang"], "code"), "code", ""),
+            "kind_hint": pc.if_else(pc.equal(table["lang"], "code"), "code" if hints else "", ""),
             "raw_chars": raw,
             "control_chars": pc.subtract(raw, pc.utf8_length(clean).cast(pa.int32())),
         }
@@ -65,6 +66,7 @@ def main() -> int:
     )
     parser.add_argument("docs", type=Path)
     parser.add_argument("--every", type=int, default=1, help="take every n-th file only")
+    parser.add_argument("--hints", action="store_true", help="give the hint 'code' to documents in code")
     parser.add_argument("--show", default="", help="print clean documents that this rule refuses")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     args = parser.parse_args()
@@ -76,7 +78,7 @@ def main() -> int:
     stuffing = judged.get("stuffing")
     for name in sorted(args.docs.glob("*.parquet"))[:: args.every]:
         table = pq.read_table(name)
-        docs = documents(table)
+        docs = documents(table, args.hints)
         for start in range(0, table.num_rows, BATCH):
             batch = docs.slice(start, BATCH)
             if not seconds:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dataflow_ops.kernels import compress, counts, lines, textstats, unicode_classes
+from dataflow_ops.kernels import codemarks, compress, counts, lines, textstats, unicode_classes
 from dataflow_ops.kernels.arrow import F64, I64, U8, U32, U64, string_buffers
 from dataflow_ops.kernels.textstats import Lexicon
 
@@ -142,8 +142,19 @@ class Measures:
         return lines.column(shape, name).astype(np.float64)
 
     def _lines(self) -> I64:
-        most = int(self.counts[:, unicode_classes.NEWLINE].max()) if len(self) else 0
-        return lines.line_shape(*self._compact(), most)
+        return lines.line_shape(*self._compact(), self._most_lines)
+
+    def code_mark(self, name: str) -> I64:
+        """A column of :func:`codemarks.code_marks`."""
+        marks = self._group("code_marks", self._code_marks)
+        return codemarks.column(marks, name)
+
+    def _code_marks(self) -> I64:
+        return codemarks.code_marks(*self._compact(), self._most_lines)
+
+    @property
+    def _most_lines(self) -> int:
+        return int(self.counts[:, unicode_classes.NEWLINE].max()) if len(self) else 0
 
     @property
     def _words(self) -> F64:

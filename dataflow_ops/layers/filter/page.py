@@ -21,8 +21,29 @@ the table, is named in `rejects` with its exact value and bound. Bounds are incl
 be measured never passes.
 
 A rule judges the kinds of text named with it: `prose`, `code`, `table`, `dialogue`. The parser's hint says
-which are code and dialogues; without one, the shape of the lines decides (`profile.py`). `code: ≥ 0.12` is a
-bound of that kind alone.
+which are code and dialogues; without one, the text itself decides (below). `code: ≥ 0.09` is a bound of that
+kind alone.
+
+Without a hint, as in a Parquet source, a document is `code` where a score of fifteen marks is above zero: per
+character, blanks between words, digits in words, dots, underscores, `=`, brackets, quotes and runs of capitals;
+per line, indentation, first words, comment marks and how lines end. The weights are a logistic regression in
+integers. Where 40 % of five or more lines end in `;`, `{`, `}` or `):`, a score that is not far below zero
+suffices; a `table` has two tabs or bars in 60 % of five or more lines. On the half of the corpus that the
+weights were not fitted on (`bench/code_kind.py`):
+
+| documents | taken for code |
+|---|---|
+| Python | 96 % (the rest is docstrings) |
+| C, C++, JavaScript, CSS, SQL, shell, Fortran | 85 to 100 % |
+| Perl, PHP, Tcl, CMake | 64 to 86 % |
+| Vim script, Lisp, assembler | under half: give a hint |
+| English handbooks, guides, man pages of sections 1 to 8 | 0 to 5 % |
+| English pages on programming with many listings | 3 to 10 %, Rust, Django and Node.js 20 to 35 % |
+| Chinese | 0.25 % (kernel documentation 5 %) |
+
+A listing on an English page is code to this score whatever the page's label says. What is lost where it errs
+the other way: 0.9 % of all clean code is refused, 11.4 % when line endings alone decided. `zlib_ratio` accepts
+code from 0.09 (0.12 before): it kept tables of constants out, and no loop lies above 0.07.
 
 Only the rules' view is folded (NFKC, lower case); the stored text stays as it is.
 

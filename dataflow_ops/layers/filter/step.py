@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dataflow_ops.kernels import compress, counts, lines, textstats, unicode_classes
+from dataflow_ops.kernels import codemarks, compress, counts, lines, textstats, unicode_classes
 from dataflow_ops.kernels.arrow import F64, I64
 from dataflow_ops.kernels.words import units_of
 from dataflow_ops.layers.filter import function_words, markers, profile
@@ -74,10 +74,11 @@ class FilterStep:
         """Name and version of the rule set as this job applies it, for every exported row.
 
         ``default@1`` or ``default+gopher@1``, then a colon and 12 hex digits of the SHA-256 over the rules
-        with their versions and over the word lists. Bounds are left out: they stand in the manifest, and a
-        changed one must not rewrite the rows of documents that it does not touch.
+        with their versions, the word lists and how kinds are told apart. Bounds are left out: they stand in
+        the manifest, and a changed one must not rewrite the rows of documents that it does not touch.
         """
-        lists = [list(self._clean.quality_rules.bad_words), markers.VERSION, function_words.VERSION]
+        bad = list(self._clean.quality_rules.bad_words)
+        lists = [bad, markers.VERSION, function_words.VERSION, profile.VERSION]
         text = json.dumps([[(rule.name, rule.version) for rule in self.rules], lists], sort_keys=True)
         names = "+".join(["default", *self._clean.quality_rules.presets])
         return f"{names}@{VERSION}:{hashlib.sha256(text.encode()).hexdigest()[:12]}"
@@ -97,6 +98,7 @@ class FilterStep:
             "zlib": zlib.ZLIB_RUNTIME_VERSION,
             "kernels": {
                 "unicode_classes": unicode_classes.VERSION,
+                "codemarks": codemarks.VERSION,
                 "counts": counts.VERSION,
                 "lines": lines.VERSION,
                 "compress": compress.VERSION,

@@ -93,7 +93,10 @@ def test_short_code_is_kept():
     code = text("code/short_ok.py")
     assert rules_of([code], ["code"]) == [""]
     assert rules_of([code], ["code"], step(rules={"length": {"low": 1000}})) == [""]
-    assert rules_of([code], [""], step(rules={"length": {"low": 1000}})) == ["length"]
+    assert rules_of([code], using=step(rules={"length": {"low": 1000}})) == [""]
+    assert rules_of([text("text/en_prose_ok.txt")[:900]], using=step(rules={"length": {"low": 1000}})) == [
+        "length"
+    ]
 
 
 def test_the_job_file_that_users_write_keeps_good_text():

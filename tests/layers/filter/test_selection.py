@@ -64,9 +64,9 @@ def test_crossed_and_nan_bounds_are_refused():
 def test_kinds_have_bounds_of_their_own():
     zlib = selected()["zlib_ratio"]
     assert bounds(zlib, "prose")[0] == 0.20
-    assert bounds(zlib, "code")[0] == 0.12
+    assert bounds(zlib, "code")[0] == 0.09
     zlib = selected({"min_zlib_ratio": 0.25})["zlib_ratio"]
-    assert (bounds(zlib, "prose")[0], bounds(zlib, "code")[0]) == (0.25, 0.12)
+    assert (bounds(zlib, "prose")[0], bounds(zlib, "code")[0]) == (0.25, 0.09)
     zlib = selected({"min_zlib_ratio": 0.05})["zlib_ratio"]
     assert (bounds(zlib, "prose")[0], bounds(zlib, "code")[0]) == (0.05, 0.05)
     zlib = selected({"min_zlib_ratio": 0.05, "rules": {"zlib_ratio.code": {"low": 0.3}}})["zlib_ratio"]
