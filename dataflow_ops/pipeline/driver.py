@@ -71,6 +71,21 @@ class StepReport:
     seconds: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A step of which done and open are told apart.
+
+    Attributes:
+        todo: tasks to be run, in order.
+        numbers: the run's ranges.
+        report: counts of what was skipped.
+    """
+
+    todo: list[TaskSpec]
+    numbers: Numbers
+    report: StepReport
+
+
 class Driver:
     """One run, seen from the process that coordinates it (or from one Airflow task).
 
@@ -114,12 +129,8 @@ class Driver:
     def dead_chunks(self, before: str | None = None) -> list[str]:
         """Chunks given up by a chunk step (before the named one)."""
         names = STEP_NAMES[: STEP_NAMES.index(before)] if before else STEP_NAMES
-        dead: set[str] = set()
-        for name in names:
-            if partitioning(name) == "chunk":
-                records = self.state.records_of_step(self.context.run_id, name)
-                dead.update(r.partition for r in records.values() if r.state == "DEAD")
-        return sorted(dead)
+        of_chunks = [name for name in names if partitioning(name) == "chunk"]
+        return self.state.partitions_in_state(self.context.run_id, of_chunks, "DEAD")
 
     def _forget_vanished(self) -> None:
         """A run taken up again may list other chunks than before: those that are gone are not its own."""
@@ -142,23 +153,29 @@ class Driver:
             self._make_again(damaged, name)
         raise RunFailed(f"step '{name}': its input is damaged again and again; check the disk")
 
-    def _run_step(self, name: str, only: Sequence[str] | None) -> StepReport | str:
+    def plan(self, name: str, only: Sequence[str] | None = None) -> Planned:
+        """The tasks of a step, or of a bundle of it, enqueued, and which of them are still to be run."""
         step = self.steps[name]
         whole = name == "discover"
         numbers = Numbers(1, 1, 1, 1, 1) if whole else self.numbers()
         dead = [] if whole else self.dead_chunks(before=name)
+        lost = set(dead)
         wanted = (
-            ["all"]
-            if whole
-            else partitions(name, numbers, [c for c in self.chunk_ids() if c not in set(dead)])
+            ["all"] if whole else partitions(name, numbers, [c for c in self.chunk_ids() if c not in lost])
         )
         if only is not None:
-            wanted = [p for p in wanted if p in set(only)]
+            chosen = set(only)
+            wanted = [p for p in wanted if p in chosen]
         specs = self._with_retries(plan_step(step, wanted, self.index, numbers, dead))
         self.state.enqueue(self.context.run_id, specs)
         report = StepReport(name, tasks=len(specs))
-        todo = self._split(specs, report)
-        self.reporter.step_planned(name, len(specs), report.skipped)
+        return Planned(self._split(specs, report), numbers, report)
+
+    def _run_step(self, name: str, only: Sequence[str] | None) -> StepReport | str:
+        step = self.steps[name]
+        planned = self.plan(name, only)
+        todo, numbers, report = planned.todo, planned.numbers, planned.report
+        self.reporter.step_planned(name, report.tasks, report.skipped)
         damaged = self._execute(name, todo, numbers, report) if todo else ""
         self.index.forget(name)
         if damaged:

@@ -82,6 +82,17 @@ class Lookup:
             ).all()
             return _join(tasks, outputs)
 
+    def partitions_in_state(self, run_id: str, steps: Sequence[str], state: str) -> list[str]:
+        """Partitions of a run of which the task of any of these steps is in a state; ascending, each once."""
+        query = (
+            sa.select(run_task.c.partition)
+            .join(task, task.c.key == run_task.c.task_key)
+            .where(run_task.c.run_id == run_id, run_task.c.step.in_(steps), task.c.state == state)
+            .distinct()
+        )
+        with self.db.read() as connection:
+            return sorted(partition for (partition,) in connection.execute(query))
+
     def states_of_run(self, run_id: str) -> dict[str, dict[str, int]]:
         """Step → state → number of tasks."""
         query = (
