@@ -210,6 +210,10 @@ def test_the_kind_does_not_depend_on_the_batch():
     assert kind(texts) == [k for text in texts for k in kind([text])]
 
 
+def test_an_empty_batch_has_no_kinds():
+    assert kind([]) == []
+
+
 def test_hints_decide():
     verdicts = judged([PROSE["english"], CODE["c"], CODE["c"]], ["code", "", "dialogue"]).outputs["verdicts"]
     assert verdicts["kind"].to_pylist() == ["code", "code", "dialogue"]

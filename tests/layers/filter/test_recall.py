@@ -50,7 +50,9 @@ def refused(texts, hint):
     return sum(map(bool, rules_of(texts, [hint] * len(texts)))) / len(texts)
 
 
-@pytest.mark.parametrize(("texts", "hint"), [(PROSE, ""), (CODE, "code")], ids=["prose", "code"])
+@pytest.mark.parametrize(
+    ("texts", "hint"), [(PROSE, ""), (CODE, "code"), (CODE, "")], ids=["prose", "code", "no hint"]
+)
 @pytest.mark.parametrize(
     ("fault", "least"),
     [(loop, 0.99), (half_loop, 0.95), (control, 0.99), (punct, 0.99), (stuffed, 0.90), (short, 0.99)],
@@ -64,3 +66,4 @@ def test_faults_are_refused(texts, hint, fault, least):
 def test_clean_text_is_kept():
     assert refused(PROSE, "") <= 0.06
     assert refused(CODE, "code") <= 0.02
+    assert refused(CODE, "") <= 0.02
