@@ -67,7 +67,7 @@ class Bundle(BaseOperator):
         self.bundle = bundle
 
     def execute(self, context: Any) -> dict[str, Any]:
-        """Run what is open in the bundle; return its counts. A dead chunk is no failure here: state has it."""
+        """Run what is open in the bundle; return its counts. A dead chunk is in state, no failure."""
         from dataflow_ops.pipeline.bundles import run_bundle
 
         return run_bundle(Path(self.home), self.step, self.bundle, self.cores, log=self.log.info)
