@@ -13,6 +13,7 @@ import psutil
 
 from dataflow_ops.protocols import Step
 from dataflow_ops.settings import JobSettings
+from dataflow_ops.storage.disk import Disk
 
 
 class Hooks(Protocol):
@@ -44,6 +45,7 @@ class RunContext:
         batch_bytes: most payload bytes in a batch.
         stage_every_s: work between two staged checkpoints of one task.
         hooks: see :class:`Hooks`.
+        disk: the operations that durability rests on; tests pass one that fails on purpose.
     """
 
     run_id: str
@@ -55,6 +57,7 @@ class RunContext:
     batch_bytes: int = 64 << 20
     stage_every_s: float = 5.0
     hooks: Hooks = field(default_factory=NoHooks)
+    disk: Disk = field(default_factory=Disk)
 
 
 StepBuilder = Callable[[RunContext], Mapping[str, Step]]

@@ -9,9 +9,10 @@ from __future__ import annotations
 import multiprocessing as mp
 import os
 import signal
+import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
@@ -37,7 +38,8 @@ class _Slot:
 class Pool(AbstractContextManager["Pool"]):
     """Runs tasks on ``workers`` processes; with ``workers=0`` in this process.
 
-    A worker that dies gives its task back as ``failed`` and is replaced.
+    A worker that dies gives its task back as ``failed`` and is replaced when there is work for another.
+    A worker whose parent dies ends at once: the task it held is claimed anew as soon as a run wants it.
     """
 
     def __init__(self, context: RunContext, build: StepBuilder, workers: int) -> None:
@@ -78,21 +80,34 @@ class Pool(AbstractContextManager["Pool"]):
                 slot.process.join()
         self._slots.clear()
 
-    def run(self, specs: Iterable[TaskSpec], numbers: Numbers, generation: int) -> Iterator[TaskOutcome]:
-        """Yield each task's outcome as it ends; ``busy`` ones are tried until they end otherwise."""
+    def run(
+        self,
+        specs: Iterable[TaskSpec],
+        numbers: Numbers,
+        generation: int,
+        halted: Callable[[], bool] = lambda: False,
+    ) -> Iterator[TaskOutcome]:
+        """Yield each task's outcome as it ends; ``busy`` ones are tried until they end otherwise.
+
+        Once ``halted()`` is true no task is begun any more: those under way end and are yielded, the
+        others are not.
+        """
         if self._wanted == 0:
-            yield from self._run_inline(specs, numbers, generation)
+            yield from self._run_inline(specs, numbers, generation, halted)
             return
+        self._abandon()
         waiting: deque[TaskSpec] = deque(specs)
         later: list[tuple[float, TaskSpec]] = []
-        self._fill(min(self._wanted, len(waiting)))
-        while waiting or later or any(s.spec for s in self._slots):
+        while True:
             now = time.monotonic()
             waiting.extend(spec for at, spec in later if at <= now)
             later = [(at, spec) for at, spec in later if at > now]
-            for slot in self._slots:
-                if slot.spec is None and waiting:
-                    self._give(slot, waiting.popleft(), numbers, generation)
+            while waiting and not halted() and (slot := self._idle()) is not None:
+                if self._give(slot, waiting[0], numbers, generation):
+                    waiting.popleft()
+            under_way = any(s.spec for s in self._slots)
+            if not under_way and (halted() or not (waiting or later)):
+                return
             for outcome in self._collect(0.2 if later else 1.0):
                 if outcome.ending == "busy":
                     later.append((time.monotonic() + BUSY_WAIT_S, outcome.spec))
@@ -100,20 +115,37 @@ class Pool(AbstractContextManager["Pool"]):
                     yield outcome
 
     def _run_inline(
-        self, specs: Iterable[TaskSpec], numbers: Numbers, generation: int
+        self, specs: Iterable[TaskSpec], numbers: Numbers, generation: int, halted: Callable[[], bool]
     ) -> Iterator[TaskOutcome]:
         from dataflow_ops.engine.worker import Worker
 
         if self._inline is None:
             self._inline = Worker(self._context, self._build)
         for spec in specs:
-            while (outcome := self._inline.run(spec, numbers, generation)).ending == "busy":  # type: ignore[attr-defined]
+            while not halted():
+                outcome = self._inline.run(spec, numbers, generation)  # type: ignore[attr-defined]
+                if outcome.ending != "busy":
+                    yield outcome
+                    break
                 time.sleep(BUSY_WAIT_S)
-            yield outcome
 
-    def _fill(self, wanted: int) -> None:
-        while len(self._slots) < wanted:
+    def _idle(self) -> _Slot | None:
+        """A worker without a task: one that is there, or a new one."""
+        for slot in self._slots[: self._wanted]:
+            if slot.spec is None:
+                return slot
+        if len(self._slots) < self._wanted:
             self._slots.append(self._start())
+            return self._slots[-1]
+        return None
+
+    def _abandon(self) -> None:
+        """End workers whose task nobody waits for: an earlier :meth:`run` was left in the middle."""
+        for slot in [s for s in self._slots if s.spec is not None]:
+            slot.process.kill()
+            slot.process.join()
+            slot.pipe.close()
+            self._slots.remove(slot)
 
     def _start(self) -> _Slot:
         ours, theirs = self._spawn.Pipe()
@@ -125,12 +157,15 @@ class Pool(AbstractContextManager["Pool"]):
         theirs.close()
         return _Slot(process, ours)
 
-    def _give(self, slot: _Slot, spec: TaskSpec, numbers: Numbers, generation: int) -> None:
-        slot.spec = spec
+    def _give(self, slot: _Slot, spec: TaskSpec, numbers: Numbers, generation: int) -> bool:
+        """Hand a task to a worker; False where that worker died while it was idle."""
         try:
             slot.pipe.send((spec, numbers, generation))
         except OSError:
-            pass  # it died while idle: _collect sees its end of file and hands the task back
+            self._remove(slot)
+            return False
+        slot.spec = spec
+        return True
 
     def _collect(self, timeout: float) -> Iterator[TaskOutcome]:
         ready = wait([s.pipe for s in self._slots], timeout)
@@ -146,13 +181,16 @@ class Pool(AbstractContextManager["Pool"]):
             yield outcome
 
     def _bury(self, slot: _Slot) -> Iterator[TaskOutcome]:
-        slot.process.join()
-        slot.pipe.close()
-        self._slots[self._slots.index(slot)] = self._start()
+        self._remove(slot)
         if slot.spec is not None:
             code = slot.process.exitcode or 0
             why = signal.Signals(-code).name if code < 0 else f"exit code {code}"
             yield TaskOutcome(slot.spec, "failed", f"WorkerDied: the worker process ended with {why}")
+
+    def _remove(self, slot: _Slot) -> None:
+        slot.process.join()
+        slot.pipe.close()
+        self._slots.remove(slot)
 
 
 @contextmanager
@@ -180,12 +218,13 @@ def _single_threaded() -> Iterator[None]:
 
 
 def serve(pipe: Connection, context: RunContext, build: StepBuilder) -> None:
-    """Main loop of a worker process; ends when its parent closes the pipe or dies."""
+    """Main loop of a worker process; ends when its parent closes the pipe, and at once when it dies."""
     import pyarrow as pa
 
     from dataflow_ops.engine.worker import Worker
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides; a Ctrl-C goes to the whole group
+    threading.Thread(target=_end_with_parent, name="parent-watch", daemon=True).start()
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
     with Worker(context, build) as worker:
@@ -202,3 +241,13 @@ def serve(pipe: Connection, context: RunContext, build: StepBuilder) -> None:
                 pipe.send(outcome)
             except OSError:
                 return
+
+
+def _end_with_parent() -> None:
+    """Wait for the parent's death, then be gone: nobody would hear of the task's end, and its next owner
+    must not wait for it. As safe as any kill: what was not committed is made again.
+    """
+    parent = mp.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)

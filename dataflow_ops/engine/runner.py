@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import shutil
-import tempfile
 import time
 import traceback
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 import psutil
@@ -20,8 +17,17 @@ from dataflow_ops.engine.context import RunContext, owner_is_gone, owner_name
 from dataflow_ops.engine.heartbeat import Heartbeat
 from dataflow_ops.engine.inputs import OutputIndex, resolve
 from dataflow_ops.engine.progress import Totals
+from dataflow_ops.engine.scratch import scratch_folder
 from dataflow_ops.engine.side import RawFiles, TaskSide, batches
-from dataflow_ops.errors import CommitUnknown, DataFlowError, LeaseLost, StateError
+from dataflow_ops.errors import (
+    CommitUnknown,
+    CorruptOutput,
+    DataFlowError,
+    LeaseLost,
+    OutputConflict,
+    SourceChanged,
+    StateError,
+)
 from dataflow_ops.protocols import MapStep, OutputSpec, RunStep, Step
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.storage.chunk_store import ChunkStore
@@ -73,12 +79,21 @@ def run_task(deps: TaskDeps, step: Step, spec: TaskSpec, index: OutputIndex, num
     Document-level and file-level faults are inside the step's ``dead`` output and are no failure here.
     """
     began, cpu = time.monotonic(), _cpu_seconds()
-    claim = _claim(deps, spec)
+    try:
+        claim = _claim(deps, spec)
+    except CommitUnknown as e:
+        return TaskOutcome(spec, "busy", _told(e))  # it may be ours without our knowing: look again
+    except DataFlowError as e:
+        if not e.systemic:
+            raise
+        return TaskOutcome(spec, "failed", _told(e), systemic=True)
     if isinstance(claim, TaskOutcome):
         return claim
-    scratch = Path(tempfile.mkdtemp(prefix=f"dataflow-{step.name}-"))
     try:
-        with Heartbeat(deps.state, claim, deps.context.lease_s / 4) as beat:
+        with (
+            Heartbeat(deps.state, claim, deps.context.lease_s / 4) as beat,
+            scratch_folder(step.name) as scratch,
+        ):
             side = TaskSide(
                 step,
                 spec.partition,
@@ -96,8 +111,6 @@ def run_task(deps: TaskDeps, step: Step, spec: TaskSpec, index: OutputIndex, num
         return TaskOutcome(spec, "busy", f"LeaseLost: {e}", seconds=time.monotonic() - began)
     except Exception as e:  # noqa: BLE001 - a fault in any step must end in state, with its trace, not in a dead worker
         return _failed(deps, spec, claim, e, began)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _cpu_seconds() -> float:
@@ -258,21 +271,53 @@ def _schema(steps: Mapping[str, Step], step: str, kind: str) -> object:
 
 
 def _failed(deps: TaskDeps, spec: TaskSpec, claim: Claim, error: Exception, began: float) -> TaskOutcome:
-    systemic = isinstance(error, DataFlowError) and error.systemic
+    systemic = isinstance(error, CommitUnknown) or (isinstance(error, DataFlowError) and error.systemic)
     systemic |= isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-    message = f"{type(error).__name__}: {error}"
-    attempts = deps.context.settings.run.max_attempts
-    # The disk or the database failing is nobody's attempt: the run stops and the task stays open.
-    limit = attempts if not systemic else 1 << 30
+    damaged = getattr(error, "producer_key", "")
+    message = _told(error)
+    limit = deps.context.settings.run.max_attempts
+    state = "FAILED"
     try:
-        state = deps.state.fail(claim, type(error).__name__, str(error), traceback.format_exc(), limit)
+        if _blameless(error, systemic, damaged):
+            _give_back(deps, claim)
+        else:
+            # Two results for one key must be seen, and are nothing that another attempt can mend.
+            limit = 1 << 30 if systemic else limit
+            state = deps.state.fail(claim, type(error).__name__, str(error), traceback.format_exc(), limit)
     except LeaseLost:
         return TaskOutcome(spec, "busy", message, seconds=time.monotonic() - began)
+    except DataFlowError as e:
+        # The state database is full or away. Somebody claims the task when this process is gone.
+        message, systemic = message if systemic else _told(e), True
     return TaskOutcome(
         spec,
         "dead" if state == "DEAD" else "failed",
         message,
         systemic,
-        getattr(error, "producer_key", ""),
+        damaged,
         seconds=time.monotonic() - began,
     )
+
+
+def _blameless(error: Exception, systemic: bool, damaged: str) -> bool:
+    """Whether the fault lies outside the task, so that it costs no attempt: the disk, the database, a
+    source that moved, an input that somebody else must make again.
+    """
+    if isinstance(error, OutputConflict):
+        return False
+    return (
+        systemic or isinstance(error, SourceChanged) or (isinstance(error, CorruptOutput) and bool(damaged))
+    )
+
+
+def _give_back(deps: TaskDeps, claim: Claim) -> None:
+    """PAUSED where the cursor stands: the next claim uses no attempt, and goes on from there."""
+    at = deps.state.read_cursor(claim.key)
+    if at is None:
+        deps.state.pause_task(claim, 0)
+    else:
+        deps.state.pause_task(claim, at.offset, at.processed_rows, at.detail)
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"

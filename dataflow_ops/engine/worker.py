@@ -32,7 +32,7 @@ class Worker(AbstractContextManager["Worker"]):
         self._steps: Mapping[str, Step] = build(context)
         self._index = OutputIndex(self._state, context.run_id)
         self._generation = 0
-        blobs = LocalStore(context.root)
+        blobs = LocalStore(context.root, context.disk)
         self._deps = TaskDeps(
             context,
             self._state,

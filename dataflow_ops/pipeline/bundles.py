@@ -76,7 +76,7 @@ def start_run(
     home = open_home(home_path)
     run_id = create_run(home, settings, mode, run_id=run_id, job_name=job.stem)
     with Session(home, run_id, 0, LogReporter(log), discover=True) as session:
-        session.state.set_run_state(run_id, "RUNNING")
+        session.begin()
         session.discover()
         numbers, chunks = session.driver.numbers(), session.driver.chunk_ids()
     lists: dict[str, list[dict[str, Any]]] = {}

@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Protocol
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
-from dataflow_ops.engine.context import RunContext
+from dataflow_ops.control.pause import PauseWatch
+from dataflow_ops.engine.context import RunContext, owner_is_gone
 from dataflow_ops.engine.inputs import OutputIndex, plan_step
 from dataflow_ops.engine.pool import Pool
 from dataflow_ops.engine.runner import TaskOutcome
-from dataflow_ops.errors import DataFlowError, LeaseLost, SourceChanged, StorageFull
+from dataflow_ops.errors import CorruptOutput, LeaseLost, SourceChanged
 from dataflow_ops.layers.ingest.numbers import numbers_for
-from dataflow_ops.pipeline.flow import STEP_NAMES, STEPS, partitioning, partitions
+from dataflow_ops.pipeline.flow import STEP_NAMES, partitioning, partitions
+from dataflow_ops.pipeline.tally import RunFailed, RunPaused, StepReport, Tally, error_of
 from dataflow_ops.protocols import Step
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.storage.chunk_store import ChunkStore
 from dataflow_ops.storage.staging import Staging
-from dataflow_ops.values import Claim, Counts, Numbers, TaskRecord, TaskSpec
+from dataflow_ops.values import Claim, Counts, Numbers, TaskSpec
+
+__all__ = ["Driver", "Planned", "Reporter", "RunFailed", "RunPaused", "StepReport"]
 
 MAX_RETRIES = 100
 """Most times that the dead letters of one task may be put back."""
-
-
-class RunFailed(DataFlowError):
-    """A step of the run could not be completed; what is done stays done, run again to go on."""
-
-
-class RunPaused(DataFlowError):
-    """A pause flag stopped the run at a batch boundary; resume goes on from there."""
 
 
 class Reporter(Protocol):
@@ -46,29 +43,6 @@ class Reporter(Protocol):
 
     def note(self, message: str) -> None:
         """Something a person should read."""
-
-
-@dataclass(slots=True)
-class StepReport:
-    """What a step did in this run.
-
-    Attributes:
-        step: its name.
-        tasks: how many partitions it has.
-        skipped: tasks that were done already (by an earlier run or attempt).
-        ran: tasks run now.
-        dead: partitions given up.
-        counts: over all tasks, skipped ones included.
-        seconds: wall time now.
-    """
-
-    step: str
-    tasks: int = 0
-    skipped: int = 0
-    ran: int = 0
-    dead: list[str] = field(default_factory=list)
-    counts: Counts = field(default_factory=Counts)
-    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +70,7 @@ class Driver:
         chunks: chunk store on the run's root.
         pool: where tasks run.
         reporter: hears of progress.
+        has_listing: whether ``discover`` among ``steps`` knows what the sources hold.
     """
 
     def __init__(
@@ -106,6 +81,7 @@ class Driver:
         chunks: ChunkStore,
         pool: Pool,
         reporter: Reporter,
+        has_listing: bool = False,
     ) -> None:
         self.context = context
         self.steps = steps
@@ -113,18 +89,28 @@ class Driver:
         self.chunks = chunks
         self.pool = pool
         self.reporter = reporter
+        self.has_listing = has_listing
+        self._pause = PauseWatch(state, context.run_id, context.settings.dataset.id)
+        self._unclaimed: Counter[str] = Counter()
         self.index = OutputIndex(state, context.run_id)
         self._generation = 0
 
     def numbers(self) -> Numbers:
         """The ranges that discover fixed for this run."""
-        table = self.chunks.read(self.index.output("discover", "chunks", "all"), "", ("bytes",))
-        return numbers_for(sum(table.column("bytes").to_pylist()))
+        return numbers_for(sum(self._discovered("bytes")))
 
     def chunk_ids(self) -> list[str]:
         """All chunks that discover listed, ascending."""
-        table = self.chunks.read(self.index.output("discover", "chunks", "all"), "", ("chunk",))
-        return sorted(table.column("chunk").to_pylist())
+        return sorted(self._discovered("chunk"))
+
+    def _discovered(self, column: str) -> list[Any]:
+        output = self.index.output("discover", "chunks", "all")
+        try:
+            table = self.chunks.read(output, "", (column,), verify=True)
+        except CorruptOutput as e:
+            e.producer_key = self.index.finished("discover")["all"].key
+            raise
+        return list(table.column(column).to_pylist())
 
     def dead_chunks(self, before: str | None = None) -> list[str]:
         """Chunks given up by a chunk step (before the named one)."""
@@ -144,14 +130,41 @@ class Driver:
         Raises:
             RunPaused: a pause flag was met.
             RunFailed: a reduce could not be completed.
+            SourceChanged: a source is no longer what was listed.
             StorageFull: or another systemic fault.
         """
-        for _ in range(self.context.settings.run.max_attempts + 1):
-            damaged = self._run_step(name, only)
-            if isinstance(damaged, StepReport):
-                return damaged
-            self._make_again(damaged, name)
-        raise RunFailed(f"step '{name}': its input is damaged again and again; check the disk")
+        met: Counter[str] = Counter()
+        while True:
+            try:
+                done = self._run_step(name, only)
+            except CorruptOutput as e:
+                if not e.producer_key:
+                    raise
+                done = [e.producer_key]
+            if isinstance(done, StepReport):
+                return done
+            met.update(done)
+            if max(met.values()) > self.context.settings.run.max_attempts:
+                raise RunFailed(f"step '{name}': its input is damaged again and again; check the disk")
+            self.make_again(done, name)
+
+    def discover(self) -> StepReport:
+        """Run ``discover`` in this process: it alone holds the listing.
+
+        Raises:
+            RunFailed: this process has listed nothing.
+        """
+        if not self.has_listing:
+            raise RunFailed(
+                "the stored list of sources is damaged: start the run again, so that it is listed anew"
+            )
+        steps = self.steps
+        with Pool(self.context, lambda _: steps, 0) as pool:
+            self.pool, before = pool, self.pool
+            try:
+                return self.run_step("discover")
+            finally:
+                self.pool = before
 
     def plan(self, name: str, only: Sequence[str] | None = None) -> Planned:
         """The tasks of a step, or of a bundle of it, enqueued, and which of them are still to be run."""
@@ -171,12 +184,12 @@ class Driver:
         report = StepReport(name, tasks=len(specs))
         return Planned(self._split(specs, report), numbers, report)
 
-    def _run_step(self, name: str, only: Sequence[str] | None) -> StepReport | str:
+    def _run_step(self, name: str, only: Sequence[str] | None) -> StepReport | list[str]:
         step = self.steps[name]
         planned = self.plan(name, only)
         todo, numbers, report = planned.todo, planned.numbers, planned.report
         self.reporter.step_planned(name, report.tasks, report.skipped)
-        damaged = self._execute(name, todo, numbers, report) if todo else ""
+        damaged = self._execute(name, todo, numbers, report) if todo else []
         self.index.forget(name)
         if damaged:
             return damaged
@@ -230,43 +243,47 @@ class Driver:
                 todo.append(spec)
         return todo
 
-    def _execute(self, name: str, todo: list[TaskSpec], numbers: Numbers, report: StepReport) -> str:
-        paused = False
-        damaged = ""
-        while todo and not paused and not damaged:
-            again: list[TaskSpec] = []
-            for outcome in self.pool.run(todo, numbers, self._generation):
+    def _execute(self, name: str, todo: list[TaskSpec], numbers: Numbers, report: StepReport) -> list[str]:
+        """Run tasks until all have ended or one ends in a way that concerns the whole step."""
+        tally = Tally(report)
+        left = {spec.key for spec in todo}
+
+        def halted() -> bool:
+            return tally.stops or self._pause.flag() is not None
+
+        while todo and not halted():
+            tally.again = []
+            for outcome in self.pool.run(todo, numbers, self._generation, halted):
                 if outcome.ending == "failed" and outcome.message.startswith("WorkerDied"):
                     outcome = self._record_death(outcome)
                 self.reporter.task_ended(name, outcome)
-                report.seconds += outcome.seconds
-                if outcome.ending in ("done", "skipped"):
-                    report.ran += outcome.ending == "done"
-                    report.skipped += outcome.ending == "skipped"
-                    report.counts += outcome.counts or Counts()
-                elif outcome.ending == "paused":
-                    paused = True
-                elif outcome.systemic:
-                    raise StorageFull(f"{name}/{outcome.spec.partition}: {outcome.message}")
-                elif outcome.message.startswith("SourceChanged"):
-                    Staging(self.chunks.blobs, outcome.spec.key).clear()
-                    raise SourceChanged(f"{name}/{outcome.spec.partition}: {outcome.message}")
-                elif outcome.damaged:
-                    damaged = outcome.damaged
-                elif outcome.ending == "dead":
-                    report.dead.append(outcome.spec.partition)
-                else:
-                    again.append(outcome.spec)
-            todo = again
-        if paused:
+                tally.add(outcome)
+                if outcome.ending in ("done", "skipped", "dead"):
+                    left.discard(outcome.spec.key)
+            todo = tally.again
+        if tally.fault is not None:
+            raise error_of(tally.fault)
+        if tally.changed is not None:
+            Staging(self.chunks.blobs, tally.changed.spec.key).clear()
+            raise SourceChanged(f"{name}/{tally.changed.spec.partition}: {tally.changed.message}")
+        if tally.damaged:
+            return list(tally.damaged)
+        if left:
             raise RunPaused(f"paused in step '{name}'")
-        return damaged
+        return []
 
     def _record_death(self, outcome: TaskOutcome) -> TaskOutcome:
         """A worker that died could not say so itself: use up its attempt."""
         record = self.state.records([outcome.spec.key])[outcome.spec.key]
-        if record.state != "RUNNING":
-            return outcome  # it had not claimed yet, or had just committed: the next look will tell
+        if record.state != "RUNNING" or not owner_is_gone(record.owner):
+            # It had not claimed yet, or had just committed, or another run holds the task: look again.
+            self._unclaimed[record.key] += 1
+            if self._unclaimed[record.key] > self.context.settings.run.max_attempts:
+                raise RunFailed(
+                    f"{record.step}/{record.partition}: workers end before they begin ({outcome.message});"
+                    " is there enough memory for so many?"
+                )
+            return outcome
         claim = Claim(record.key, record.epoch, record.attempt, record.owner or "")
         kind, _, message = outcome.message.partition(": ")
         try:
@@ -275,13 +292,26 @@ class Driver:
             return outcome
         return TaskOutcome(outcome.spec, "dead" if state == "DEAD" else "failed", outcome.message)
 
-    def _make_again(self, producer_key: str, reader: str) -> None:
-        """Rerun the task whose output was found damaged, and what lies between it and the reader."""
-        record: TaskRecord = self.state.records([producer_key])[producer_key]
-        self.reporter.note(f"{record.step}/{record.partition}: stored bytes are damaged; made again")
-        self.state.ghost(producer_key)
+    def make_again(self, producer_keys: Iterable[str], reader: str) -> None:
+        """Rerun tasks whose outputs were found damaged, and what lies between them and the reader.
+
+        Args:
+            producer_keys: their keys.
+            reader: step that met the damage, or ``publish``.
+
+        Raises:
+            RunFailed: the list of sources is damaged, and this process has none.
+        """
+        records = self.state.records(list(producer_keys))
+        for key, record in records.items():
+            self.reporter.note(f"{record.step}/{record.partition}: stored bytes are damaged; made again")
+            self.state.ghost(key)
         self.index.forget()
         self._generation += 1
-        first = STEP_NAMES.index(record.step)
-        for name, _, _ in STEPS[first : STEP_NAMES.index(reader)]:
-            self.run_step(name)
+        last = STEP_NAMES.index(reader) if reader in STEP_NAMES else len(STEP_NAMES)
+        first = min(STEP_NAMES.index(record.step) for record in records.values())
+        for name in STEP_NAMES[first:last]:
+            if name == "discover":
+                self.discover()
+            else:
+                self.run_step(name)

@@ -7,11 +7,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dataflow_ops.errors import CorruptOutput
 from dataflow_ops.layers.export.manifest import canonical_json
-from dataflow_ops.pipeline.facts import dead_share, gather, previous_report
-from dataflow_ops.pipeline.publish import Published, publish
+from dataflow_ops.pipeline.facts import Facts, dead_share, gather, previous_report
+from dataflow_ops.pipeline.publish import (
+    READ_WHOLE,
+    SHIPPED,
+    Published,
+    damaged_outputs,
+    known_version,
+    publish,
+)
 from dataflow_ops.pipeline.reporting import report_data, write_report
 from dataflow_ops.pipeline.session import Session
+from dataflow_ops.pipeline.tally import RunFailed
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,19 +67,18 @@ def finish(session: Session, *, until: str | None = None, promote: bool = True) 
     letters = sum(state.count_dead_letters("error", run_id=run_id).values())
     dead_state = "SUCCEEDED_WITH_DEAD" if letters else "SUCCEEDED"
     if until not in (None, "export"):
-        state.set_run_state(run_id, dead_state, "")
+        session.end(dead_state)
         return Finished(
             run_id, dead_state, message=f"Done up to layer '{until}'. {_letters(letters)}".strip()
         )
-    facts = gather(session)
-    made = publish(session, facts)
+    facts, made = _make(session)
     data = report_data(session, facts, previous_report(session))
     share = dead_share(session, facts)
     waits = _reasons(session, data, share)
     current = _point(session, made, promote and not waits)
     write_report(session, made.version_id, data)
     final = "AWAITING_APPROVAL" if waits and not current else dead_state
-    state.set_run_state(run_id, final, "; ".join(waits))
+    session.end(final, "; ".join(waits))
     return Finished(
         run_id,
         final,
@@ -79,6 +87,22 @@ def finish(session: Session, *, until: str | None = None, promote: bool = True) 
         _say(session, made, current, waits, letters),
         current,
     )
+
+
+def _make(session: Session) -> tuple[Facts, Published]:
+    """Facts and version; stored outputs that have rotted since they were made are made again first."""
+    for _ in range(session.settings.run.max_attempts):
+        try:
+            facts = gather(session)
+            damaged = [] if known_version(session, facts) else damaged_outputs(session, SHIPPED)
+        except CorruptOutput:
+            damaged = damaged_outputs(session, READ_WHOLE)
+            if not damaged:
+                raise
+        if not damaged:
+            return facts, publish(session, facts)
+        session.driver.make_again(damaged, "publish")
+    raise RunFailed("what the version is made of is damaged again and again; check the disk")
 
 
 def _reasons(session: Session, data: Mapping[str, Any], share: float) -> list[str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +23,40 @@ class Published:
     manifest: dict[str, Any]
 
 
+SHIPPED = (("export", ""), ("scatter", "fates"))
+"""``(step, kind)`` of what a version links to; an empty kind means all."""
+READ_WHOLE = (("discover", "chunks"), ("fetch", "files"), ("plan", ""))
+"""``(step, kind)`` of what manifest and report are gathered from."""
+_HASHED_AT_ONCE = 4
+
+
+def known_version(session: Session, facts: Facts) -> str:
+    """Id of the version that has this very manifest already; ``""`` where there is none."""
+    digest = hashlib.sha256(canonical_json(facts.manifest)).hexdigest()
+    for version in session.state.versions(session.settings.dataset.id):
+        if version.manifest_sha256 == digest:
+            return version.version_id
+    return ""
+
+
+def damaged_outputs(session: Session, of: Sequence[tuple[str, str]]) -> list[str]:
+    """Keys of tasks that have an output whose stored bytes are not those that were recorded.
+
+    Every byte is read, so that a disk's silent fault in a finished task never reaches a version.
+    """
+    index = session.driver.index
+    outputs = [
+        (record.key, output)
+        for step, kind in of
+        for record in index.finished(step).values()
+        for output in record.outputs
+        if kind in ("", output.kind)
+    ]
+    with ThreadPoolExecutor(_HASHED_AT_ONCE) as pool:
+        whole = pool.map(session.chunks.verify, [output for _, output in outputs])
+        return list(dict.fromkeys(key for (key, _), good in zip(outputs, whole, strict=True) if not good))
+
+
 def publish(session: Session, facts: Facts) -> Published:
     """Link, write the manifest, record the version. The same manifest again is a no-op.
 
@@ -30,11 +66,9 @@ def publish(session: Session, facts: Facts) -> Published:
     blobs = session.chunks.blobs
     data = canonical_json(facts.manifest)
     digest = hashlib.sha256(data).hexdigest()
-    same = [v for v in state.versions(settings.dataset.id) if v.manifest_sha256 == digest]
+    known = known_version(session, facts)
     date = session.row.data_date or "undated"
-    version_id = (
-        same[0].version_id if same else f"{settings.output.version}-{session.row.mode}-{date}-{digest[:12]}"
-    )
+    version_id = known or f"{settings.output.version}-{session.row.mode}-{date}-{digest[:12]}"
     folder = f"versions/{version_id}"
     hooks.reached("before publish publish")
     for path, output in facts.links.items():
@@ -42,7 +76,7 @@ def publish(session: Session, facts: Facts) -> Published:
     blobs.put(f"{folder}/verify.py", verify_script(), replace=True)
     blobs.put(f"{folder}/manifest.json", data)
     hooks.reached("after publish publish")
-    if not same:
+    if not known:
         hooks.reached("before commit publish")
         state.add_version(
             settings.dataset.id,

@@ -134,17 +134,22 @@ def _drive(
     with Session(home, run_id, workers, reporter, discover=True, hooks=hooks, tuning=tuning) as session:
         flag = session.state.paused(run_id, session.settings.dataset.id)
         if flag is not None:
-            session.state.set_run_state(run_id, "PAUSED", f"paused by {flag.who}: {flag.why}")
+            session.begin()
+            session.end("PAUSED", f"paused by {flag.who}: {flag.why}")
             return Finished.paused(run_id, flag.who, flag.why)
-        session.state.set_run_state(run_id, "RUNNING", "")
+        session.begin()
         try:
             _run_steps(session, steps_until(until)[1:])
             return finish(session, until=until, promote=promote)
         except RunPaused:
             flag = session.state.paused(run_id, session.settings.dataset.id)
             who, why = (flag.who, flag.why) if flag else ("somebody", "")
-            session.state.set_run_state(run_id, "PAUSED", f"paused by {who}: {why}")
+            session.end("PAUSED", f"paused by {who}: {why}")
             return Finished.paused(run_id, who, why)
         except DataFlowError as e:
-            session.state.set_run_state(run_id, "FAILED", f"{type(e).__name__}: {e}")
+            try:
+                session.end("FAILED", f"{type(e).__name__}: {e}")
+            except DataFlowError as again:
+                # What broke the run may keep its end from being recorded: a full disk, a database gone.
+                reporter.note(f"the run's end could not be recorded: {again}")
             raise

@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from dataflow_ops.engine.context import Hooks, NoHooks, RunContext
 from dataflow_ops.engine.pool import Pool
-from dataflow_ops.errors import ConfigError
+from dataflow_ops.engine.tidy import tidy
+from dataflow_ops.errors import ConfigError, IllegalMove
 from dataflow_ops.layers.ingest.listing import list_sources
 from dataflow_ops.pipeline.build import build_steps
 from dataflow_ops.pipeline.driver import Driver, Reporter
@@ -105,11 +106,13 @@ class Session(AbstractContextManager["Session"]):
             RunContext(run_id, self.settings, home.root, home.state_url, hooks=hooks or NoHooks()),
             **(tuning or {}),  # type: ignore[arg-type]
         )
-        self.chunks = ChunkStore(LocalStore(home.root))
+        self.chunks = ChunkStore(LocalStore(home.root, self.context.disk))
         listing: pa.Table | None = list_sources(self.settings) if discover else None
         self.pool = Pool(self.context, build_steps, workers)
         self.steps = build_steps(self.context, listing)
-        self.driver = Driver(self.context, self.steps, self.state, self.chunks, self.pool, reporter)
+        self.driver = Driver(
+            self.context, self.steps, self.state, self.chunks, self.pool, reporter, has_listing=discover
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -125,20 +128,33 @@ class Session(AbstractContextManager["Session"]):
         self.state.close()
 
     def discover(self, *, relist: bool = False) -> None:
-        """Run ``discover`` in this process: it alone holds the listing."""
+        """Run ``discover`` in this process; with ``relist`` after a new look at the sources."""
         if relist:
             self.steps = build_steps(self.context, list_sources(self.settings))
             self.driver.steps = self.steps
+            self.driver.has_listing = True
             self.driver.index.forget()
-        from dataflow_ops.engine.pool import Pool as OwnPool
+        self.driver.discover()
 
-        steps = self.steps
-        with OwnPool(self.context, lambda _: steps, 0) as pool:
-            self.driver.pool, before = pool, self.driver.pool
-            try:
-                self.driver.run_step("discover")
-            finally:
-                self.driver.pool = before
+    def begin(self) -> None:
+        """Mark the run as running, unless another process that drives it has just ended it.
+
+        What killed processes left behind is cleared away first.
+        """
+        tidy(self.state, self.chunks.blobs)
+        try:
+            self.state.set_run_state(self.row.run_id, "RUNNING", "")
+        except IllegalMove:
+            self.driver.reporter.note("another process ended this run a moment ago; looking at what it left")
+
+    def end(self, state: str, detail: str = "") -> None:
+        """Move the run to where it ended, wherever another process that drove it had left it."""
+        run_id = self.row.run_id
+        try:
+            self.state.set_run_state(run_id, state, detail)
+        except IllegalMove:
+            self.state.set_run_state(run_id, "RUNNING")
+            self.state.set_run_state(run_id, state, detail)
 
 
 def parse_job_text(text: str, where: str) -> JobSettings:

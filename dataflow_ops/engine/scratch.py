@@ -1,0 +1,46 @@
+"""Tasks' private folders on local disk, and what is left of those of killed processes."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dataflow_ops.engine.context import owner_is_gone, owner_name
+from dataflow_ops.storage.disk import full_disk_named
+
+_NAME = re.compile(r"^dataflow-(\d+)-(\d+)-[a-z_]+-")
+
+
+@contextmanager
+def scratch_folder(step: str) -> Iterator[Path]:
+    """A folder of this process, gone afterwards.
+
+    Raises:
+        StorageFull: the disk of temporary files is full.
+    """
+    _, pid, started = owner_name().rsplit(":", 2)
+    with full_disk_named("temporary files"):
+        path = Path(tempfile.mkdtemp(prefix=f"dataflow-{pid}-{started}-{step}-"))
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def sweep_scratch() -> int:
+    """Remove the folders of this user's processes that were killed on this machine; returns how many."""
+    host = owner_name().rsplit(":", 2)[0]
+    removed = 0
+    for entry in os.scandir(tempfile.gettempdir()):
+        match = _NAME.match(entry.name)
+        if match is None or not entry.is_dir(follow_symlinks=False):
+            continue
+        if owner_is_gone(f"{host}:{match[1]}:{match[2]}") and entry.stat().st_uid == os.getuid():
+            shutil.rmtree(entry.path, ignore_errors=True)
+            removed += 1
+    return removed
