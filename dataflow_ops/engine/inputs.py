@@ -30,25 +30,31 @@ class RecordSource(Protocol):
     def records_of_step(self, run_id: str, step: str) -> Mapping[str, TaskRecord]:
         """Key -> record, for all tasks of a run's step."""
 
+    def outputs_of_step(self, run_id: str, step: str, kind: str) -> Mapping[str, Output]:
+        """Partition -> output of one kind, for the finished tasks of a run's step."""
+
 
 class OutputIndex:
-    """Outputs of a run's finished tasks, loaded once per step, found by kind, partition and slice."""
+    """Outputs of a run's finished tasks, loaded once per step and kind, found by partition and slice."""
 
     def __init__(self, records: RecordSource, run_id: str) -> None:
         self._records = records
         self._run_id = run_id
         self._steps: dict[str, dict[str, TaskRecord]] = {}
+        self._outputs: dict[tuple[str, str], Mapping[str, Output]] = {}
         self._slices: dict[tuple[str, str], dict[str, list[Piece]]] = {}
 
     def forget(self, step: str | None = None) -> None:
         """Load again on next use: one step, or all."""
         if step is None:
             self._steps.clear()
+            self._outputs.clear()
             self._slices.clear()
             return
         self._steps.pop(step, None)
-        for name in [n for n in self._slices if n[0] == step]:
-            del self._slices[name]
+        for loaded in (self._outputs, self._slices):
+            for name in [n for n in loaded if n[0] == step]:
+                del loaded[name]
 
     def finished(self, step: str) -> Mapping[str, TaskRecord]:
         """Partition -> record of the step's successful tasks, in ascending order of partition."""
@@ -59,8 +65,9 @@ class OutputIndex:
         return self._steps[step]
 
     def outputs(self, step: str, kind: str) -> list[tuple[str, Output]]:
-        """``(partition, output)`` of one kind from every finished task of a step."""
-        return [(p, o) for p, record in self.finished(step).items() for o in record.outputs if o.kind == kind]
+        """``(partition, output)`` of one kind from every finished task of a step, by partition."""
+        found = self._of_kind(step, kind)
+        return [(p, found[p]) for p in sorted(found, key=partition_order)]
 
     def output(self, step: str, kind: str, partition: str) -> Output:
         """One task's output.
@@ -68,11 +75,16 @@ class OutputIndex:
         Raises:
             StateError: the task has not finished, or has no such output.
         """
-        record = self.finished(step).get(partition)
-        for output in record.outputs if record else ():
-            if output.kind == kind:
-                return output
-        raise StateError(f"{step}.{kind} of partition {partition} is not there; run step '{step}' first")
+        output = self._of_kind(step, kind).get(partition)
+        if output is None:
+            raise StateError(f"{step}.{kind} of partition {partition} is not there; run step '{step}' first")
+        return output
+
+    def _of_kind(self, step: str, kind: str) -> Mapping[str, Output]:
+        name = (step, kind)
+        if name not in self._outputs:
+            self._outputs[name] = self._records.outputs_of_step(self._run_id, step, kind)
+        return self._outputs[name]
 
     def pieces(self, item: Input, partition: str) -> list[Piece]:
         """What one declared input means for one partition; empty slices are left out."""

@@ -18,10 +18,12 @@ from dataflow_ops.layers.ingest.numbers import numbers_for
 from dataflow_ops.pipeline.flow import STEP_NAMES, partitioning, partitions
 from dataflow_ops.pipeline.tally import RunFailed, RunPaused, StepReport, Tally, error_of
 from dataflow_ops.protocols import Step
+from dataflow_ops.state.database import no_collections
+from dataflow_ops.state.lookup import Standings
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.storage.chunk_store import ChunkStore
 from dataflow_ops.storage.staging import Staging
-from dataflow_ops.values import Claim, Counts, Numbers, TaskSpec
+from dataflow_ops.values import Claim, Numbers, TaskSpec
 
 __all__ = ["Driver", "Planned", "Reporter", "RunFailed", "RunPaused", "StepReport"]
 
@@ -168,6 +170,10 @@ class Driver:
 
     def plan(self, name: str, only: Sequence[str] | None = None) -> Planned:
         """The tasks of a step, or of a bundle of it, enqueued, and which of them are still to be run."""
+        with no_collections():
+            return self._plan(name, only)
+
+    def _plan(self, name: str, only: Sequence[str] | None) -> Planned:
         step = self.steps[name]
         whole = name == "discover"
         numbers = Numbers(1, 1, 1, 1, 1) if whole else self.numbers()
@@ -220,28 +226,34 @@ class Driver:
         )
 
     def _split(self, specs: Sequence[TaskSpec], report: StepReport) -> list[TaskSpec]:
-        """Tell done from open: one query, one listing. A success whose files are gone is a ghost."""
-        records = self.state.records([s.key for s in specs])
-        done = [r for r in records.values() if r.state == "SUCCESS"]
-        listing = self.chunks.listing(f"data/{specs[0].step}/") if done else {}
-        present = {r.key for r in done if self.chunks.check_present(r.outputs, listing)}
-        todo = []
+        """Tell done from open: one look at state, one listing. A success whose files are gone is a ghost."""
+        known = self.state.standings([s.key for s in specs])
+        lost = self._lost(specs[0].step, known) if known.stored else set()
+        todo, done = [], []
         for spec in specs:
-            record = records[spec.key]
-            if record.state == "SUCCESS" and spec.key in present:
-                report.skipped += 1
-                report.counts += record.counts or Counts()
-            elif record.state == "DEAD":
+            state = known.state(spec.key)
+            if state == "SUCCESS" and spec.key not in lost:
+                done.append(spec.key)
+            elif state == "DEAD":
                 report.dead.append(spec.partition)
             else:
-                if record.state == "SUCCESS":
+                if state == "SUCCESS":
                     self.reporter.note(
                         f"{spec.step}/{spec.partition}: recorded as done, but its files are gone or changed;"
                         " made again"
                     )
-                    self.state.ghost(spec.key, record.epoch)
+                    self.state.ghost(spec.key, known.epoch(spec.key))
                 todo.append(spec)
+        report.skipped += len(done)
+        report.counts += known.counts(done)
         return todo
+
+    def _lost(self, step: str, known: Standings) -> set[str]:
+        """Keys of finished tasks of which an output is gone or broken."""
+        listing = self.chunks.listing(f"data/{step}/")
+        doubtful = {key for key, uri, size, mtime in known.stored if listing.get(uri) != (size, mtime)}
+        records = self.state.records(sorted(doubtful)).values()
+        return {r.key for r in records if not self.chunks.check_present(r.outputs, listing)}
 
     def _execute(self, name: str, todo: list[TaskSpec], numbers: Numbers, report: StepReport) -> list[str]:
         """Run tasks until all have ended or one ends in a way that concerns the whole step."""
