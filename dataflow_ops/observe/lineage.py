@@ -123,8 +123,8 @@ def find_all(
     if not places:
         what = "document id" if by_id else "URL"
         raise ConfigError(
-            f"no document of this run has the {what} {key!r}. Ids are 32 hex digits as in the exported"
-            " column 'doc_id' and in 'dataflow audit'; a document of another run is found there."
+            f"no document of this run has the {what} {key!r}. Ids are 32 hex digits as in the shards'"
+            " column 'id' and in 'dataflow audit'; a document of another run is found there."
         )
     return tuple(_trace(chunks, place, rules, frozenset()) for place in places.values())
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import html
 import json
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.cases.product import CASES, Product, Ran
+from tests.cases.product import CASES, Product, Ran, dataflow
 
 BAD = ("bad_byte_in_middle.jsonl", "broken_line.jsonl", "missing_text.jsonl", "truncated.jsonl.gz")
 
@@ -69,6 +70,13 @@ def test_lineage_tells_each_fate(ran: Ran) -> None:
             assert key[1] in (told[key].get("rule", ""), told[key].get("error", ""))
     assert {fate for fate, _ in told} == {"exported", "rejected", "duplicate", "dead"}
     assert {rule for fate, rule in told if fate == "rejected"} >= {"empty_text", "length", "zlib_ratio"}
+
+
+def test_an_unknown_id_is_told_with_where_ids_stand(ran: Ran) -> None:
+    said = dataflow("lineage", "00" * 16, "--home", ran.product.home)
+    assert said.code == 2
+    (column,) = re.findall(r"column '(\w+)'", said.err)
+    assert column in ran.product.exported()[0]
 
 
 def test_approval_makes_the_version_current(tmp_path: Path) -> None:
