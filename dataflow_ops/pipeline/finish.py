@@ -91,7 +91,7 @@ def finish(session: Session, *, until: str | None = None, promote: bool = True) 
 
 def _make(session: Session) -> tuple[Facts, Published]:
     """Facts and version; stored outputs that have rotted since they were made are made again first."""
-    for _ in range(session.settings.run.max_attempts):
+    for _ in range(session.settings.run.max_attempts + 1):
         try:
             facts = gather(session)
             damaged = [] if known_version(session, facts) else damaged_outputs(session, SHIPPED)
