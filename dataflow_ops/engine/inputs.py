@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from dataflow_ops.errors import StateError
 from dataflow_ops.protocols import Input, Step
@@ -32,6 +32,14 @@ class RecordSource(Protocol):
 
     def outputs_of_step(self, run_id: str, step: str, kind: str) -> Mapping[str, Output]:
         """Partition -> output of one kind, for the finished tasks of a run's step."""
+
+
+@runtime_checkable
+class BySource(Protocol):
+    """A chunk step on which settings of single sources act."""
+
+    def fingerprint_of(self, source_id: str) -> Mapping[str, object]:
+        """The fingerprint for chunks of one source: without what acts on other sources only."""
 
 
 class OutputIndex:
@@ -121,8 +129,10 @@ def resolve(step: Step, partition: str, index: OutputIndex) -> Pieces:
     return {(i.step, i.kind): index.pieces(i, partition) for i in step.inputs}
 
 
-def fingerprint_digest(step: Step) -> str:
-    """Hex SHA-256 of a step's fingerprint."""
+def fingerprint_digest(step: Step, source_id: str = "") -> str:
+    """Hex SHA-256 of a step's fingerprint; for chunks of one source where one is named."""
+    if source_id and isinstance(step, BySource):
+        return digest_of(step.fingerprint_of(source_id))
     return digest_of(step.fingerprint())
 
 
@@ -165,9 +175,23 @@ def task_key(step: str, fingerprint: str, partition: str, pieces: Pieces, dead: 
 
 
 def plan_step(
-    step: Step, partitions: Sequence[str], index: OutputIndex, numbers: Numbers, dead: Sequence[str] = ()
+    step: Step,
+    partitions: Sequence[str],
+    index: OutputIndex,
+    numbers: Numbers,
+    dead: Sequence[str] = (),
+    sources: Mapping[str, str] | None = None,
 ) -> list[TaskSpec]:
-    """The tasks of a step, with their keys, in the order of ``partitions``."""
+    """The tasks of a step, with their keys, in the order of ``partitions``.
+
+    Args:
+        step: what is planned.
+        partitions: of the step.
+        index: outputs of the run.
+        numbers: the run's ranges.
+        dead: chunks given up before this step.
+        sources: chunk -> its source, for steps that are :class:`BySource`.
+    """
     # Into how many slices an output is cut shapes its bytes as any setting does.
     counts = {
         "key_prefix": numbers.key_prefixes,
@@ -177,9 +201,15 @@ def plan_step(
         "shard_group": numbers.shard_groups,
     }
     cut = [f"{o.kind}/{counts[o.slice_by]}" for o in step.outputs if o.slice_by in counts]
-    fingerprint = " ".join([fingerprint_digest(step), *cut])
     lost = dead if step.partitioned_by != "chunk" else ()
+    of = sources if sources is not None and isinstance(step, BySource) else {}
+    digests = {source: " ".join([fingerprint_digest(step, source), *cut]) for source in {"", *of.values()}}
     return [
-        TaskSpec(task_key(step.name, fingerprint, p, resolve(step, p, index), lost), step.name, step.layer, p)
+        TaskSpec(
+            task_key(step.name, digests[of.get(p, "")], p, resolve(step, p, index), lost),
+            step.name,
+            step.layer,
+            p,
+        )
         for p in partitions
     ]

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from dataflow_ops.control.pause import PauseWatch
 from dataflow_ops.engine.context import RunContext, owner_is_gone
-from dataflow_ops.engine.inputs import OutputIndex, plan_step
+from dataflow_ops.engine.inputs import BySource, OutputIndex, plan_step
 from dataflow_ops.engine.pool import Pool
 from dataflow_ops.engine.runner import TaskOutcome
 from dataflow_ops.errors import CorruptOutput, LeaseLost, SourceChanged
@@ -105,6 +105,12 @@ class Driver:
         """All chunks that discover listed, ascending."""
         return sorted(self._discovered("chunk"))
 
+    def _sources(self, step: Step) -> dict[str, str]:
+        """Chunk -> its source, for steps whose settings differ by source."""
+        if not isinstance(step, BySource):
+            return {}
+        return dict(zip(self._discovered("chunk"), self._discovered("source_id"), strict=True))
+
     def _discovered(self, column: str) -> list[Any]:
         output = self.index.output("discover", "chunks", "all")
         try:
@@ -185,7 +191,7 @@ class Driver:
         if only is not None:
             chosen = set(only)
             wanted = [p for p in wanted if p in chosen]
-        specs = self._with_retries(plan_step(step, wanted, self.index, numbers, dead))
+        specs = self._with_retries(plan_step(step, wanted, self.index, numbers, dead, self._sources(step)))
         self.state.enqueue(self.context.run_id, specs)
         report = StepReport(name, tasks=len(specs))
         return Planned(self._split(specs, report), numbers, report)

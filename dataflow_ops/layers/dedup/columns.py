@@ -74,6 +74,18 @@ MEMBERS = pa.schema(
 LINKS = pa.schema([("root_chunk", pa.uint64()), ("root_row", pa.uint32()), *EDGES])
 """``unite.links``: the verified edges between nodes of each component, sliced by root prefix."""
 
+REMOVED = pa.schema([("row", pa.uint32())])
+"""``confirm.removed``: rows of a chunk that are duplicates, and nothing else: who only asks whether a
+document is still there is not run again because the survivor changed its row, or stands for one more."""
+
+COPIES = pa.schema([("row", pa.uint32()), ("copies", pa.uint32())])
+"""``confirm.copies``: rows of a chunk that stand for others, and for how many."""
+
+LOSSES = pa.schema(
+    [("row", pa.uint32()), ("verdict", pa.string()), ("survivor_id", DOC_ID), ("similarity", pa.float32())]
+)
+"""``confirm.losses``: what a removed document's fate says, with the survivor by its permanent identity."""
+
 PAIRS = pa.schema(
     [
         ("removed", pa.string()),

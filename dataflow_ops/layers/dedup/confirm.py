@@ -50,7 +50,11 @@ class _Component:
 
 
 class ConfirmStep:
-    """Reduce over a root prefix. Outputs ``verdicts``, sliced by chunk, and ``pairs``."""
+    """Reduce over a root prefix.
+
+    Outputs ``verdicts``, sliced by chunk; what later steps need of them, each by itself (``removed``,
+    ``copies``, ``losses``); and ``pairs``.
+    """
 
     name = "confirm"
     layer = "dedup"
@@ -60,7 +64,13 @@ class ConfirmStep:
         Input("unite", "links", "slice"),
         Input("gather", "texts", "pointer"),
     )
-    outputs = (OutputSpec("verdicts", schema.DUPLICATES, "chunk"), OutputSpec("pairs", columns.PAIRS))
+    outputs = (
+        OutputSpec("verdicts", schema.DUPLICATES, "chunk"),
+        OutputSpec("removed", columns.REMOVED, "chunk"),
+        OutputSpec("copies", columns.COPIES, "chunk"),
+        OutputSpec("losses", columns.LOSSES, "chunk"),
+        OutputSpec("pairs", columns.PAIRS),
+    )
 
     def __init__(self, settings: JobSettings) -> None:
         self._settings = settings
@@ -70,7 +80,7 @@ class ConfirmStep:
     def fingerprint(self) -> Mapping[str, object]:
         """Threshold and what a similarity is."""
         return {
-            "step": 1,
+            "step": 2,
             **identity.similarity_fingerprint(self._settings),
             "signatures": identity.signature_id(self._settings),
             "whole_walk": WHOLE_WALK,
@@ -325,4 +335,11 @@ def _tables(
         ],
         schema=columns.PAIRS,
     )
-    return {"verdicts": verdicts, "pairs": pairs}
+    lost = verdicts.filter(pa.array(removed[said]))
+    return {
+        "verdicts": verdicts,
+        "removed": lost.select([*columns.REMOVED.names, "slice"]),
+        "copies": verdicts.filter(pa.array(~removed[said])).select([*columns.COPIES.names, "slice"]),
+        "losses": lost.select([*columns.LOSSES.names, "slice"]),
+        "pairs": pairs,
+    }

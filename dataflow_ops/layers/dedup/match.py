@@ -26,7 +26,8 @@ class MatchStep:
 
     Outputs ``buckets``, sliced by block, and ``wanted``, sliced by chunk: which texts which block needs. A
     bucket's block follows from its first member, so that buckets which overlap there are verified together
-    and share texts and comparisons.
+    and share texts and comparisons; from that member's text, not its address, so that a file added to its
+    chunk moves no bucket to another block.
     """
 
     name = "match"
@@ -45,7 +46,7 @@ class MatchStep:
     def fingerprint(self) -> Mapping[str, object]:
         """What bands are, and how buckets are cut."""
         return {
-            "step": 1,
+            "step": 2,
             **identity.band_fingerprint(self._settings),
             "exact": self._settings.dedup.exact,
             "max_bucket": self._max_bucket,
@@ -69,7 +70,7 @@ class MatchStep:
         addresses = bands.mix_rows(chunk) ^ row.astype(np.uint64)
         bucket = bands.hash_runs(addresses[members], starts)
         keep = np.sort(np.unique(bucket, return_index=True)[1])  # equal lists once
-        blocks = prefix_of(bands.mix_rows(addresses[members[starts[:-1]]]), side.numbers.blocks)
+        blocks = prefix_of(bands.mix_rows(key[members[starts[:-1]]]), side.numbers.blocks)
         sizes = np.diff(starts)[keep]
         at = np.repeat(starts[:-1][keep] - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes) + np.arange(
             sizes.sum()

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from dataflow_ops.kernels.arrow import I64, U32, U64
-from dataflow_ops.kernels.bands import mix_rows
+from dataflow_ops.kernels.arrow import I64
 from dataflow_ops.kernels.digest import prefix_of
 from dataflow_ops.kernels.unionfind import components
 from dataflow_ops.layers.dedup import columns, order
@@ -55,7 +54,7 @@ class UniteStep:
 
     def fingerprint(self) -> Mapping[str, object]:
         """No setting acts here."""
-        return {"step": 1}
+        return {"step": 2}
 
     def run(self, side: Side, start: int) -> Iterator[StepResult]:
         """Find the components."""
@@ -114,7 +113,7 @@ def _members(documents: pa.Table, node: I64, root: I64, ranges: int) -> pa.Table
     rest = documents.take(pa.array(by_root)).combine_chunks()
     arrays = [pa.array(h) for h in heads] + [c.combine_chunks() for c in rest.columns]
     table = pa.Table.from_arrays(arrays, schema=columns.MEMBERS)
-    return table.append_column("slice", _slices(heads[0], heads[1], ranges))
+    return table.append_column("slice", _slices(documents, root[by_root], ranges))
 
 
 def _links(documents: pa.Table, edges: pa.Table, a: I64, b: I64, root: I64, ranges: int) -> pa.Table:
@@ -128,8 +127,10 @@ def _links(documents: pa.Table, edges: pa.Table, a: I64, b: I64, root: I64, rang
     chunk, row = columns.numbers(documents, "chunk"), columns.numbers(documents, "row")
     ends = [values[which] for which in (root[first], first, second) for values in (chunk, row)]
     table = pa.Table.from_arrays([pa.array(v) for v in (*ends, similarity)], schema=columns.LINKS)
-    return table.append_column("slice", _slices(ends[0], ends[1], ranges))
+    return table.append_column("slice", _slices(documents, root[first], ranges))
 
 
-def _slices(chunk: U64, row: U32, ranges: int) -> pa.Array:
-    return columns.prefix_slices(prefix_of(mix_rows(mix_rows(chunk) ^ row.astype(np.uint64)), ranges), ranges)
+def _slices(documents: pa.Table, root: I64, ranges: int) -> pa.Array:
+    """By the root's permanent identity: its row may move with every file added to its chunk."""
+    heads = np.ascontiguousarray(columns.binary_rows(documents, "doc_id")[:, :8]).view(">u8").ravel()
+    return columns.prefix_slices(prefix_of(heads[root].astype(np.uint64), ranges), ranges)

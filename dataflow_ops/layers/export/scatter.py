@@ -54,7 +54,7 @@ class ScatterStep:
         Input("filter", "verdicts", "aligned", ("kept",)),
         Input("filter", "rejects", "same", ("row", "rule", "value", "bound")),
         Input("parse", "rejects", "same"),
-        Input("confirm", "verdicts", "slice", ("row", "verdict", "survivor_id", "similarity")),
+        Input("confirm", "losses", "slice"),
         Input("label", "labels", "same"),
         Input("score", "scores", "same"),
         Input("plan", "draw", "all"),
@@ -82,7 +82,6 @@ class ScatterStep:
 
     def open(self, side: Side) -> object:
         """Load what is known about this chunk."""
-        duplicates = side.table("confirm", "verdicts")
         router = Router(
             side.table("plan", "draw"),
             side.table("plan", "places"),
@@ -93,7 +92,7 @@ class ScatterStep:
         return _Known(
             side.table("parse", "rejects").combine_chunks(),
             ByRow.of(side.table("filter", "rejects")),
-            ByRow.of(duplicates.filter(pc.not_equal(duplicates["verdict"], "survivor"))),
+            ByRow.of(side.table("confirm", "losses")),
             ByRow.of(side.table("label", "labels")),
             ByRow.of(side.table("score", "scores")),
             router,

@@ -74,7 +74,14 @@ class FetchStep:
 
     def fingerprint(self) -> Mapping[str, object]:
         """See :class:`~dataflow_ops.protocols.Step`. Only downloads depend on settings."""
-        if not self._remote:
+        return self._fingerprint(bool(self._remote))
+
+    def fingerprint_of(self, source_id: str) -> Mapping[str, object]:
+        """Of a chunk of one source: local files do not depend on how others are downloaded."""
+        return self._fingerprint(source_id in self._remote)
+
+    def _fingerprint(self, remote: bool) -> Mapping[str, object]:
+        if not remote:
             return {"version": VERSION}
         return {
             "version": VERSION,

@@ -84,7 +84,8 @@ class LabelStep:
     inputs = (
         Input("parse", "text", "aligned", ("doc_id", "text", "source_id", "code_language")),
         Input("filter", "verdicts", "aligned", ("kept", "kind", "script")),
-        Input("confirm", "verdicts", "slice", ("row", "verdict", "copies")),
+        Input("confirm", "removed", "slice"),
+        Input("confirm", "copies", "slice"),
         Input("score", "scores", "same", ("row",)),
     )
     outputs = (OutputSpec("labels", LABELS),)
@@ -108,13 +109,16 @@ class LabelStep:
             "detector": dict(self._detector.identity()),
         }
 
+    def fingerprint_of(self, source_id: str) -> Mapping[str, object]:
+        """Of a chunk of one source: the domains of other sources shape nothing in it."""
+        return {**self.fingerprint(), "domains": self._domains.get(source_id, UNKNOWN_DOMAIN)}
+
     def open(self, side: Side) -> object:
         """Load what dedup and score said about this chunk: a :class:`Survivors`."""
-        table = side.table("confirm", "verdicts").sort_by("row")
-        stands = np.asarray(table["verdict"].to_pylist(), dtype=object) == "survivor"
-        rows, copies = table["row"].to_numpy(), table["copies"].to_numpy()
+        removed = np.sort(side.table("confirm", "removed")["row"].to_numpy())
+        groups = side.table("confirm", "copies").sort_by("row")
         scores = np.sort(side.table("score", "scores")["row"].to_numpy())
-        return Survivors(rows[~stands], rows[stands], copies[stands], scores)
+        return Survivors(removed, groups["row"].to_numpy(), groups["copies"].to_numpy(), scores)
 
     def process(self, batch: pa.Table, first_row: int, state: object) -> StepResult:
         """See :class:`~dataflow_ops.protocols.MapStep`.

@@ -93,9 +93,16 @@ class ParseStep:
 
     def fingerprint(self) -> Mapping[str, object]:
         """Settings, versions of readers, parsers and their libraries, and the Unicode tables."""
+        return self._fingerprint(self._options)
+
+    def fingerprint_of(self, source_id: str) -> Mapping[str, object]:
+        """Of a chunk of one source: the options of other sources shape nothing in it."""
+        return self._fingerprint({source_id: self._options.get(source_id, SourceOptions())})
+
+    def _fingerprint(self, options: Mapping[str, SourceOptions]) -> Mapping[str, object]:
         plain = SourceOptions()
         # An HTML extractor that no source uses shapes nothing.
-        extractors = {o.html_extractor for o in (*self._options.values(), plain)}
+        extractors = {o.html_extractor for o in (*options.values(), plain)}
         unused = {p.name for name, p in HTML_EXTRACTORS.items() if name not in extractors}
         parsers = {name: parser for name, parser in sorted(BY_NAME.items()) if name not in unused}
         libraries = sorted({name for parser in parsers.values() for name in parser.libraries})
@@ -115,7 +122,7 @@ class ParseStep:
             # Sources with default options are left out: adding one must not parse the others again.
             "sources": {
                 source_id: [o.text_field, o.id_field, o.url_field, o.html_extractor, o.main_content]
-                for source_id, o in sorted(self._options.items())
+                for source_id, o in sorted(options.items())
                 if o != plain
             },
         }

@@ -26,7 +26,7 @@ class ScoreStep:
     name = "score"
     layer = "score"
     partitioned_by: Partitioning = "chunk"
-    inputs = (Input("filter", "verdicts", "aligned", ("kept",)), Input("confirm", "verdicts", "slice"))
+    inputs = (Input("filter", "verdicts", "aligned", ("kept",)), Input("confirm", "removed", "slice"))
     outputs = (OutputSpec("scores", schema.SCORES),)
     version = 1
 
@@ -39,9 +39,7 @@ class ScoreStep:
 
     def open(self, side: Side) -> object:
         """Rows of the chunk that were removed as duplicates: ascending uint32, shape (n,)."""
-        table = side.table("confirm", "verdicts")
-        removed = np.asarray(table["verdict"].to_pylist(), dtype=object) != "survivor"
-        return np.unique(table["row"].to_numpy()[removed]) if table.num_rows else np.empty(0, np.uint32)
+        return np.unique(side.table("confirm", "removed")["row"].to_numpy())
 
     def process(self, batch: pa.Table, first_row: int, state: object) -> StepResult:
         """See :class:`~dataflow_ops.protocols.MapStep`."""

@@ -206,6 +206,17 @@ def drive(step: Any, side: FakeSide, aligned: pa.Table, size: int) -> tuple[dict
     return made, total
 
 
+def lean(duplicates: pa.Table) -> dict[str, pa.Table]:
+    """What score, label and scatter read of the verdicts of dedup: kind of ``confirm`` -> rows."""
+    removed = pc.not_equal(duplicates["verdict"], "survivor")
+    lost = duplicates.filter(removed)
+    return {
+        "removed": lost.select(["row"]),
+        "copies": duplicates.filter(pc.invert(removed)).select(["row", "copies"]),
+        "losses": lost.select(["row", "verdict", "survivor_id", "similarity"]),
+    }
+
+
 @dataclass
 class Flow:
     """All outputs of a run of the five steps."""
@@ -233,7 +244,7 @@ def run_flow(
             (("parse", "rejects"), chunk.unparsed),
             (("filter", "verdicts"), chunk.verdicts),
             (("filter", "rejects"), chunk.rejects),
-            (("confirm", "verdicts"), chunk.duplicates),
+            *((("confirm", kind), table) for kind, table in lean(chunk.duplicates).items()),
         ):
             stored.setdefault(key, []).append((chunk.name, table))
     same = frozenset(stored) | {("score", "scores"), ("label", "labels")}

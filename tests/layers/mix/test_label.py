@@ -10,7 +10,7 @@ import pytest
 from dataflow_ops.errors import ConservationError
 from dataflow_ops.layers.mix.difficulty import difficulty
 from dataflow_ops.layers.mix.label import LabelStep
-from tests.layers.export.flow import ByFirstLetter, Words, drive, job, make_chunks, run_flow
+from tests.layers.export.flow import ByFirstLetter, Words, drive, job, lean, make_chunks, run_flow
 from tests.layers.fake_side import FakeSide
 
 
@@ -64,7 +64,7 @@ def test_a_source_that_the_job_does_not_know_has_an_unknown_domain(tmp_path: Pat
 def test_a_survivor_that_score_forgot_is_an_error(tmp_path: Path) -> None:
     chunk = make_chunks()[0]
     stored = {
-        ("confirm", "verdicts"): [(chunk.name, chunk.duplicates)],
+        **{("confirm", kind): [(chunk.name, table)] for kind, table in lean(chunk.duplicates).items()},
         ("score", "scores"): [(chunk.name, pa.table({"row": pa.array([], pa.uint32())}))],
     }
     aligned = chunk.text
