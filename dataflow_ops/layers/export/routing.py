@@ -53,7 +53,7 @@ class Router:
     """The plan in a form that answers for whole columns.
 
     Args:
-        domains: ``plan.draw``.
+        domains: ``plan.draw`` of the chunk.
         partitions: ``plan.places``.
         draw_key: the hash of the plan.
         seed: ``mixing.seed``.

@@ -57,7 +57,7 @@ class ScatterStep:
         Input("confirm", "losses", "slice"),
         Input("label", "labels", "same"),
         Input("score", "scores", "same"),
-        Input("plan", "draw", "all"),
+        Input("plan", "draw", "slice"),
         Input("plan", "places", "all"),
     )
     outputs = (OutputSpec("rows", ROUTED, "shard_group"), OutputSpec("fates", schema.FATES))

@@ -50,8 +50,9 @@ PARTITIONS = pa.schema(
 DRAW = pa.schema(
     [DOMAINS.field(name) for name in ("domain", "full_passes", "threshold", "epoch_start", "epoch_end")]
 )
-"""``plan.draw``: what decides whether a document is drawn, and nothing that only tells about it: a domain
-that grew by a document elsewhere must not send every chunk through export again."""
+"""``plan.draw``: what decides whether a document is drawn, sliced by chunk, and nothing that only tells
+about it: a domain that grew by a document elsewhere must not send every chunk through export again. The
+threshold is the largest draw key at or below the domain's own that the chunk has: it draws the same."""
 
 PLACES = pa.schema(
     [PARTITIONS.field(name) for name in (*PARTITION_KEYS, "path", "first_shard", "shards", "total_shards")]

@@ -30,11 +30,11 @@ class PlanStep:
     outputs = (
         OutputSpec("domains", DOMAINS),
         OutputSpec("partitions", PARTITIONS),
-        OutputSpec("draw", DRAW),
+        OutputSpec("draw", DRAW, "chunk"),
         OutputSpec("places", PLACES),
         OutputSpec("notes", NOTES),
     )
-    version = 1
+    version = 2
 
     def __init__(self, settings: JobSettings) -> None:
         self._mixing = settings.mixing
@@ -63,8 +63,12 @@ class PlanStep:
         """
         mixing = self._mixing
 
+        chunks: list[str] = []
+
         def tables() -> Iterator[pa.Table]:
-            for _, table in side.tables("label", "labels"):
+            chunks.clear()
+            for chunk, table in side.tables("label", "labels"):
+                chunks.append(chunk)
                 yield tally.survivors(table, plan_tables.places(table, self._keys))
 
         supply = tally.count(tables, mixing.seed)
@@ -79,7 +83,7 @@ class PlanStep:
             outputs={
                 "domains": domains,
                 "partitions": partitions,
-                "draw": domains.select(DRAW.names),
+                "draw": plan_tables.draw_rows(chunks, domains, drawn),
                 "places": partitions.select(PLACES.names),
                 "notes": plan_tables.notes(wanted, supply, partitions, mixing, self._shards),
             },

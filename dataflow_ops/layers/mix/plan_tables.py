@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dataflow_ops.layers.mix.allot import allot, shard_count
-from dataflow_ops.layers.mix.columns import DOMAINS, LABEL_OF, NOTES, PARTITION_KEYS, PARTITIONS
+from dataflow_ops.layers.mix.columns import DOMAINS, DRAW, LABEL_OF, NOTES, PARTITION_KEYS, PARTITIONS
 from dataflow_ops.layers.mix.tally import Drawn, Supply, Totals
 from dataflow_ops.layers.mix.targets import Target
 from dataflow_ops.layers.mix.threshold import Cut
@@ -59,6 +59,24 @@ def domain_rows(
             }
         )
     return pa.Table.from_pylist(rows, schema=DOMAINS)
+
+
+def draw_rows(chunks: Sequence[str], domains: pa.Table, drawn: Drawn) -> pa.Table:
+    """``plan.draw`` with its ``slice``: for each chunk the domains it has, with its own threshold.
+
+    Args:
+        chunks: of the tables that were drawn from, in their order.
+        domains: :func:`domain_rows`.
+        drawn: what was drawn of them.
+
+    """
+    rows = {row["domain"]: row for row in domains.select(DRAW.names).to_pylist()}
+    found = [
+        {**rows[domain], "threshold": drawn.limit_in(table, domain), "slice": chunk}
+        for table, chunk in enumerate(chunks)
+        for domain in sorted(drawn.reached[table])
+    ]
+    return pa.Table.from_pylist(found, schema=DRAW.append(pa.field("slice", pa.string())))
 
 
 def places(table: pa.Table, keys: Sequence[str]) -> pa.ChunkedArray:

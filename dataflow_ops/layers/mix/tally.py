@@ -65,12 +65,28 @@ class Drawn:
         domains: totals by domain.
         places: totals by partition.
         limits: domain -> draw key of the last document of its rest; None: no rest.
+        reached: per table, in order, for each domain that it has: largest draw key below the crossing
+            bucket (None: none), and the keys inside that bucket.
 
     """
 
     domains: dict[str, Totals]
     places: dict[str, Totals] = field(default_factory=dict)
     limits: dict[str, int | None] = field(default_factory=dict)
+    reached: list[dict[str, tuple[int | None, U64]]] = field(default_factory=list)
+
+    def limit_in(self, table: int, domain: str) -> int | None:
+        """Draw key of the last document of the rest among those of one table; None: none is drawn.
+
+        It draws the very documents of the table that the domain's own limit draws, and stays what it is
+        when that limit moves past documents of other tables only.
+        """
+        limit = self.limits.get(domain)
+        if limit is None:
+            return None
+        certain, crossing = self.reached[table][domain]
+        below = crossing[crossing <= np.uint64(limit)]
+        return int(below.max()) if len(below) else certain
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +126,13 @@ def draw(tables: Tables, seed: int, found: Mapping[str, cuts.Cut]) -> Drawn:
         keys = draw_key(table["doc_id"], seed)
         tokens, sizes = table["tokens"].to_numpy(), table["text_bytes"].to_numpy()
         buckets = cuts.bucket_of(keys)
+        reached: dict[str, tuple[int | None, U64]] = {}
+        out.reached.append(reached)
         for domain, mask in by_value(table["domain"]):
             cut = found[domain]
             certain = buckets < cut.bucket
+            sure = keys[mask & certain]
+            reached[domain] = (int(sure.max()) if len(sure) else None, keys[mask & (buckets == cut.bucket)])
             out.domains[domain].documents += int((mask if cut.full_passes else mask & certain).sum())
             for place, inside in by_value(table["place"], mask):
                 total = out.places.setdefault(place, Totals())

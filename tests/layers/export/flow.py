@@ -251,7 +251,13 @@ def run_flow(
 
     def map_step(step: Any) -> None:
         for chunk in chunks:
-            side = FakeSide(stored, chunk.name, same=same, numbers=Numbers(4, 4, 4, 4, groups))
+            side = FakeSide(
+                stored,
+                chunk.name,
+                same=same,
+                sliced=frozenset({("plan", "draw")}),
+                numbers=Numbers(4, 4, 4, 4, groups),
+            )
             aligned = chunk.text
             for name in chunk.verdicts.schema.names:
                 aligned = aligned.append_column(name, chunk.verdicts[name])

@@ -196,7 +196,9 @@ def test_a_document_without_any_fate_is_an_error(tmp_path: Path) -> None:
     aligned = chunks[0].text
     for name in chunks[0].verdicts.schema.names:
         aligned = aligned.append_column(name, chunks[0].verdicts[name])
-    side = FakeSide(flow.stored, chunks[0].name, same=frozenset(flow.stored))
+    side = FakeSide(
+        flow.stored, chunks[0].name, same=frozenset(flow.stored), sliced=frozenset({("plan", "draw")})
+    )
     side.same -= {("plan", "draw"), ("plan", "places")}
     with pytest.raises(ConservationError, match="1 documents have no fate"):
         drive(ScatterStep(job(), "default@1", draw_key), side, aligned, 500)
