@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import time
 import traceback
@@ -14,6 +13,7 @@ import psutil
 
 from dataflow_ops.control.pause import PauseWatch
 from dataflow_ops.engine.context import RunContext, owner_is_gone, owner_name
+from dataflow_ops.engine.faults import is_blameless, is_systemic, plain
 from dataflow_ops.engine.heartbeat import Heartbeat
 from dataflow_ops.engine.inputs import OutputIndex, resolve
 from dataflow_ops.engine.progress import Totals
@@ -21,10 +21,8 @@ from dataflow_ops.engine.scratch import scratch_folder
 from dataflow_ops.engine.side import RawFiles, TaskSide, batches
 from dataflow_ops.errors import (
     CommitUnknown,
-    CorruptOutput,
     DataFlowError,
     LeaseLost,
-    OutputConflict,
     SourceChanged,
     StateError,
 )
@@ -81,12 +79,13 @@ def run_task(deps: TaskDeps, step: Step, spec: TaskSpec, index: OutputIndex, num
     began, cpu = time.monotonic(), _cpu_seconds()
     try:
         claim = _claim(deps, spec)
-    except CommitUnknown as e:
-        return TaskOutcome(spec, "busy", _told(e))  # it may be ours without our knowing: look again
     except DataFlowError as e:
-        if not e.systemic:
+        error = plain(e)
+        if isinstance(error, CommitUnknown):  # the task may be ours without our knowing: look again
+            return TaskOutcome(spec, "busy", _told(error))
+        if not is_systemic(error):
             raise
-        return TaskOutcome(spec, "failed", _told(e), systemic=True)
+        return TaskOutcome(spec, "failed", _told(error), systemic=True)
     if isinstance(claim, TaskOutcome):
         return claim
     try:
@@ -271,24 +270,24 @@ def _schema(steps: Mapping[str, Step], step: str, kind: str) -> object:
 
 
 def _failed(deps: TaskDeps, spec: TaskSpec, claim: Claim, error: Exception, began: float) -> TaskOutcome:
-    systemic = isinstance(error, CommitUnknown) or (isinstance(error, DataFlowError) and error.systemic)
-    systemic |= isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+    trace = traceback.format_exc()
+    error = plain(error)
+    systemic = is_systemic(error)
     damaged = getattr(error, "producer_key", "")
     message = _told(error)
-    limit = deps.context.settings.run.max_attempts
     state = "FAILED"
     try:
-        if _blameless(error, systemic, damaged):
+        # A source that moved, or an input that somebody else must make again, costs no attempt either.
+        if damaged or is_blameless(error) or isinstance(error, SourceChanged):
             _give_back(deps, claim)
         else:
-            # Two results for one key must be seen, and are nothing that another attempt can mend.
-            limit = 1 << 30 if systemic else limit
-            state = deps.state.fail(claim, type(error).__name__, str(error), traceback.format_exc(), limit)
+            attempts = 1 << 30 if systemic else deps.context.settings.run.max_attempts
+            state = deps.state.fail(claim, type(error).__name__, str(error), trace, attempts)
     except LeaseLost:
         return TaskOutcome(spec, "busy", message, seconds=time.monotonic() - began)
     except DataFlowError as e:
         # The state database is full or away. Somebody claims the task when this process is gone.
-        message, systemic = message if systemic else _told(e), True
+        message, systemic = message if systemic else _told(plain(e)), True
     return TaskOutcome(
         spec,
         "dead" if state == "DEAD" else "failed",
@@ -296,17 +295,6 @@ def _failed(deps: TaskDeps, spec: TaskSpec, claim: Claim, error: Exception, bega
         systemic,
         damaged,
         seconds=time.monotonic() - began,
-    )
-
-
-def _blameless(error: Exception, systemic: bool, damaged: str) -> bool:
-    """Whether the fault lies outside the task, so that it costs no attempt: the disk, the database, a
-    source that moved, an input that somebody else must make again.
-    """
-    if isinstance(error, OutputConflict):
-        return False
-    return (
-        systemic or isinstance(error, SourceChanged) or (isinstance(error, CorruptOutput) and bool(damaged))
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dataflow_ops.engine.faults import told_plainly
 from dataflow_ops.engine.runner import TaskOutcome
 from dataflow_ops.pipeline.driver import StepReport
 from dataflow_ops.pipeline.finish import finish
@@ -60,6 +61,7 @@ class LogReporter:
         self._log(message)
 
 
+@told_plainly()
 def start_run(
     job: Path,
     home_path: Path,
@@ -90,6 +92,7 @@ def start_run(
     return Started(run_id, until, lists)
 
 
+@told_plainly()
 def run_bundle(
     home_path: Path, step: str, bundle: dict[str, Any], cores: int, log: Log = print
 ) -> dict[str, Any]:
@@ -115,6 +118,7 @@ def run_bundle(
     }
 
 
+@told_plainly()
 def finish_run(home_path: Path, run_id: str, until: str | None = None, log: Log = print) -> dict[str, Any]:
     """Publish the version and end the run."""
     home = open_home(home_path, create=False)

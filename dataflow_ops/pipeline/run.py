@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from dataflow_ops.engine.context import Hooks
+from dataflow_ops.engine.faults import plain, told_plainly
 from dataflow_ops.errors import DataFlowError, SourceChanged
 from dataflow_ops.layers.ingest.discover import DiscoverStep
 from dataflow_ops.layers.ingest.listing import list_sources
@@ -24,6 +25,7 @@ CHANGES_FOLLOWED = 3
 """How often one run lists its sources again because a file changed while it was read."""
 
 
+@told_plainly()
 def run_job(
     settings: JobSettings,
     home_path: Path,
@@ -66,6 +68,7 @@ def run_job(
     return _drive(home, run_id, until, workers, reporter, promote, hooks, tuning)
 
 
+@told_plainly()
 def resume_run(
     home_path: Path, run_id: str | None, workers: int, reporter: Reporter, until: str | None = None
 ) -> Finished:
@@ -146,10 +149,11 @@ def _drive(
             who, why = (flag.who, flag.why) if flag else ("somebody", "")
             session.end("PAUSED", f"paused by {who}: {why}")
             return Finished.paused(run_id, who, why)
-        except DataFlowError as e:
+        except (DataFlowError, OSError) as met:
+            e = plain(met)
             try:
                 session.end("FAILED", f"{type(e).__name__}: {e}")
             except DataFlowError as again:
                 # What broke the run may keep its end from being recorded: a full disk, a database gone.
-                reporter.note(f"the run's end could not be recorded: {again}")
+                reporter.note(f"the run's end could not be recorded: {plain(again)}")
             raise

@@ -93,8 +93,6 @@ def error_of(outcome: TaskOutcome) -> DataFlowError:
     name, _, text = outcome.message.partition(": ")
     kind = getattr(errors, name, None)
     where = f"{outcome.spec.step}/{outcome.spec.partition}"
-    if name == "OSError":
-        return errors.StorageFull(f"{where}: {text}")
     if isinstance(kind, type) and issubclass(kind, DataFlowError):
         return kind(f"{where}: {text}")
     return StateError(f"{where}: {outcome.message}")
