@@ -26,6 +26,10 @@ SOURCES = [
 ]
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "slow: takes more than ten seconds")
+
+
 @pytest.fixture(scope="session")
 def new_folder() -> Iterator[NewFolder]:
     """Folders in memory where the machine has some: dozens of runs wait for the disk at every fsync."""

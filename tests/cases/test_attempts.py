@@ -21,7 +21,6 @@ from dataflow_ops.settings import load_job
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.values import Numbers, TaskSpec
 from tests.cases.product import CASES, Product
-from tests.pipeline.harness import finish, published, start
 
 
 @dataclass
@@ -84,16 +83,3 @@ def test_the_slower_attempt_loses(session: Session, point: str) -> None:
     # Whoever comes third finds it done.
     with Worker(context, build_steps) as worker:
         assert worker.run(spec, numbers).ending == "skipped"
-
-
-def test_one_job_started_twice_at_once(tmp_path: Path) -> None:
-    product = Product(tmp_path, [{"source_id": "a", "path": f"{CASES}/text"}])
-    both = [start(product.job, product.home, workers=0) for _ in range(2)]
-    results = [finish(process) for process in both]
-    assert {r["state"] for r in results} == {"SUCCEEDED"}
-    assert len({r["version"] for r in results}) == 1
-    assert len(product.ask("versions", "list")) == 1
-    alone = tmp_path / "alone"
-    finish(start(product.job, alone, workers=0))
-    assert published(product.home) == published(alone)
-    product.verify()

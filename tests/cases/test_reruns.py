@@ -10,8 +10,8 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from dataflow_ops.layers.filter import selection
-from dataflow_ops.pipeline.driver import StepReport
 from dataflow_ops.pipeline.flow import STEP_NAMES
+from dataflow_ops.pipeline.tally import StepReport
 from tests.cases.conftest import NewFolder
 from tests.cases.product import CASES, Product
 

@@ -1,0 +1,47 @@
+"""No case without a test, no file without a case."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.cases.product import CASES
+from tests.cases.rows import FILE_CASES, KIND_CASES, Case
+
+TESTS = Path(__file__).parents[1]
+
+
+@cache
+def functions(path: str) -> dict[str, str]:
+    """Test functions of a file, methods of its classes too, with their source."""
+    text = (TESTS / path).read_text("utf-8")
+    return {
+        node.name: ast.get_source_segment(text, node) or ""
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+    }
+
+
+@pytest.mark.parametrize("case", [*FILE_CASES, *KIND_CASES], ids=lambda case: case.outcome)
+def test_every_case_has_tests(case: Case) -> None:
+    assert case.tests
+    for name in case.tests:
+        path, _, function = name.partition("::")
+        assert function in functions(path), f"{name} is gone"
+
+
+@pytest.mark.parametrize("case", FILE_CASES, ids=lambda case: case.outcome)
+def test_the_files_of_a_case_are_read_by_its_tests(case: Case) -> None:
+    for file in case.files:
+        assert (CASES / file).is_file()
+        stem = Path(file).name.partition(".")[0]
+        modules = {name.partition("::")[0] for name in case.tests}
+        assert any(stem in (TESTS / module).read_text("utf-8") for module in modules), file
+
+
+def test_every_file_has_a_case() -> None:
+    there = sorted(str(path.relative_to(CASES)) for path in CASES.rglob("*") if path.is_file())
+    assert sorted(file for case in FILE_CASES for file in case.files) == there
