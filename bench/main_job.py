@@ -17,10 +17,12 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from bench.independent import hard_negatives, key_text, similarity
@@ -66,6 +68,19 @@ class Bars:
         if not ok:
             self.missed.append(f"{name}: {value:.4f}, bar {bar}")
         return f"{value:7.4f} {'>=' if at_least else '<='} {bar:<5} {'ok' if ok else 'MISSED'}"
+
+
+@dataclass
+class Verdicts:
+    """What the run decided, by record id of the corpus; ``pairs`` and ``gone`` by document id."""
+
+    record: dict[bytes, int] = field(default_factory=dict)
+    part_text: dict[bytes, str] = field(default_factory=dict)
+    rejected: dict[int, str] = field(default_factory=dict)
+    removed: dict[int, int] = field(default_factory=dict)
+    root: dict[int, tuple[int, int]] = field(default_factory=dict)
+    pairs: list[tuple[bytes, bytes]] = field(default_factory=list)
+    gone: set[bytes] = field(default_factory=set)
 
 
 def main() -> int:
@@ -128,9 +143,9 @@ def judge(docs: Path, home_path: Path, bars: Bars) -> None:
             for path in sorted(docs.glob("*.parquet"))
             for row, i in enumerate(pq.read_table(path, columns=["id"])["id"].to_pylist())
         }
-        verdicts = collect(reader, by_id, place)
+        verdicts = collect(reader, place)
         times(state, run_id, len(by_id))
-    rejected, removed = verdicts["rejected"], verdicts["removed"]
+    rejected, removed = verdicts.rejected, verdicts.removed
     print(
         f"\n{len(by_id)} documents, {len(rejected)} rejected by rules, {len(removed)} removed as duplicates"
     )
@@ -153,63 +168,59 @@ def judge(docs: Path, home_path: Path, bars: Bars) -> None:
             8
         ):
             print(f"      {k:>6}  {source:<28} {rule}")
-    independent(truth, by_id, rejected, removed, bars)
+    independent(truth, by_id, verdicts, bars)
 
 
-def collect(
-    reader: RunReader, by_id: dict[int, int], place: dict[tuple[str, int], int]
-) -> dict[str, dict[int, Any]]:
-    """id -> rule for rejects, id -> (survivor's id, similarity, verdict) for duplicates."""
-    user: dict[bytes, int] = {}
-    rejected: dict[int, str] = {}
-    removed: dict[int, tuple[int, float, str]] = {}
-    for _, output in reader.outputs("parse", "text"):
+def collect(reader: RunReader, place: dict[tuple[str, int], int]) -> Verdicts:
+    """Verdicts of the run by record; documents that are parts of a split record are told apart."""
+    found = Verdicts()
+    rows: dict[str, list[bytes]] = {}
+    parts: Counter[int] = Counter()
+    for chunk, output in reader.outputs("parse", "text"):
         table = reader.read(output, columns=("doc_id", "source_record_id"))
-        for doc, record in zip(
-            table["doc_id"].to_pylist(), table["source_record_id"].to_pylist(), strict=True
-        ):
-            user[doc] = int(record)
+        rows[chunk] = table["doc_id"].to_pylist()
+        for doc, record in zip(rows[chunk], table["source_record_id"].to_pylist(), strict=True):
+            found.record[doc] = int(record)
+            parts[int(record)] += 1
+    split = {record for record, n in parts.items() if n > 1}
+    for _, output in reader.outputs("parse", "text"):
+        if split:
+            table = reader.read(output, columns=("doc_id", "source_record_id", "text"))
+            mask = pc.is_in(table["source_record_id"], pa.array([str(r) for r in split]))
+            found.part_text.update({r["doc_id"]: r["text"] for r in table.filter(mask).to_pylist()})
     for _, output in reader.outputs("parse", "rejects"):
         for row in reader.read(output, columns=("path", "position", "rule")).to_pylist():
-            rejected[place[row["path"], row["position"]]] = f"parse:{row['rule']}"
+            found.rejected[place[row["path"], row["position"]]] = f"parse:{row['rule']}"
     for _, output in reader.outputs("filter", "rejects"):
-        table = reader.read(output, columns=("doc_id", "rule"))
-        rejected.update(
-            {user[d]: r for d, r in zip(table["doc_id"].to_pylist(), table["rule"].to_pylist(), strict=True)}
-        )
-    rows: dict[str, list[bytes]] = {}
-    for chunk, output in reader.outputs("parse", "text"):
-        rows[chunk] = reader.read(output, columns=("doc_id",))["doc_id"].to_pylist()
+        for row in reader.read(output, columns=("doc_id", "rule")).to_pylist():
+            found.gone.add(row["doc_id"])
+            found.rejected[found.record[row["doc_id"]]] = row["rule"]
     for _, output in reader.outputs("confirm", "verdicts"):
         for part in output.slices:
-            if not part.length:
-                continue
-            for r in reader.read(output, part.name).to_pylist():
-                if r["verdict"] != "survivor":
-                    removed[user[rows[part.name][r["row"]]]] = (
-                        user[r["survivor_id"]],
-                        r["similarity"],
-                        r["verdict"],
-                    )
-    assert set(user.values()) <= set(by_id)
-    root: dict[int, tuple[int, int]] = {}
+            if part.length:
+                for r in reader.read(output, part.name).to_pylist():
+                    if r["verdict"] != "survivor":
+                        doc = rows[part.name][r["row"]]
+                        found.gone.add(doc)
+                        found.pairs.append((doc, r["survivor_id"]))
+                        found.removed[found.record[doc]] = found.record[r["survivor_id"]]
     for _, output in reader.outputs("unite", "members"):
         for part in output.slices:
             if part.length:
                 columns = ("doc_id", "root_chunk", "root_row")
                 for r in reader.read(output, part.name, columns).to_pylist():
-                    root[user[r["doc_id"]]] = (r["root_chunk"], r["root_row"])
-    return {"rejected": rejected, "removed": removed, "root": root}
+                    found.root[found.record[r["doc_id"]]] = (r["root_chunk"], r["root_row"])
+    return found
 
 
-def recall(truth: dict[str, list[Any]], by_id: dict[int, int], verdicts: dict[str, Any], bars: Bars) -> None:
+def recall(truth: dict[str, list[Any]], by_id: dict[int, int], verdicts: Verdicts, bars: Bars) -> None:
     """Two readings: one group of verified edges (the bar), and one survivor (stricter).
 
     A base may be removed for a third document that is unlike its copy; the copy then stays, as it must.
     """
-    rejected, removed = verdicts["rejected"], verdicts["removed"]
-    survivor = lambda i: removed[i][0] if i in removed else i  # noqa: E731
-    group = lambda i: verdicts["root"].get(i, i)  # noqa: E731
+    rejected, removed = verdicts.rejected, verdicts.removed
+    survivor = lambda i: removed.get(i, i)  # noqa: E731
+    group = lambda i: verdicts.root.get(i, i)  # noqa: E731
     hits: dict[tuple[str, str], list[int]] = {}
     strict: dict[str, list[int]] = {}
     for i, n in by_id.items():
@@ -233,30 +244,23 @@ def recall(truth: dict[str, list[Any]], by_id: dict[int, int], verdicts: dict[st
         print(f"  {label:<9} {bar:<26} of {len(every):<6} {'  '.join(parts)}  one survivor {same:.3f}")
 
 
-def independent(
-    truth: dict[str, list[Any]],
-    by_id: dict[int, int],
-    rejected: dict[int, str],
-    removed: dict[int, Any],
-    bars: Bars,
-) -> None:
-    text = lambda i: truth["text"][by_id[i]]  # noqa: E731
-    wrong = []
-    for i, (survivor, _, _) in removed.items():
-        if similarity(key_text(text(i)), key_text(text(survivor))) < 0.8:
-            wrong.append((i, survivor))
-    print(f"\nindependent check: {len(wrong)} of {len(removed)} removals have a survivor below .80")
+def independent(truth: dict[str, list[Any]], by_id: dict[int, int], verdicts: Verdicts, bars: Bars) -> None:
+    def text(doc: bytes) -> str:
+        return verdicts.part_text.get(doc) or truth["text"][by_id[verdicts.record[doc]]]
+
+    wrong = [p for p in verdicts.pairs if similarity(key_text(text(p[0])), key_text(text(p[1]))) < 0.8]
+    print(f"\nindependent check: {len(wrong)} of {len(verdicts.pairs)} removals have a survivor below .80")
     if wrong:
-        bars.missed.append(f"{len(wrong)} removals below the similarity, e.g. {wrong[:3]}")
-    fallen = [i for i, (s, _, _) in removed.items() if s in removed or s in rejected]
+        bars.missed.append(f"{len(wrong)} removals below the similarity, e.g. {wrong[0][0].hex()}")
+    fallen = [a for a, b in verdicts.pairs if b in verdicts.gone]
+    print(f"survivors that are themselves gone: {len(fallen)}")
     if fallen:
-        bars.missed.append(f"{len(fallen)} survivors are themselves gone, e.g. {fallen[:3]}")
-    ids = [i for i in by_id if i not in rejected]
-    pairs = hard_negatives({i: text(i) for i in ids}, wanted=2000)
-    bad = [(a, b) for a, b, _ in pairs if removed.get(a, (None,))[0] == b or removed.get(b, (None,))[0] == a]
-    print(
-        f"hard negatives: {len(bad)} of {len(pairs)} pairs of similarity .60-.75 removed against each other"
-    )
+        bars.missed.append(f"{len(fallen)} survivors are themselves gone, e.g. of {fallen[0].hex()}")
+    judged = {i: truth["text"][n] for i, n in by_id.items() if i not in verdicts.rejected}
+    removed = verdicts.removed
+    pairs = hard_negatives(judged, wanted=2000)
+    bad = [(a, b) for a, b, _ in pairs if removed.get(a) == b or removed.get(b) == a]
+    print(f"hard negatives: {len(bad)} of {len(pairs)} pairs of similarity .60-.75 removed for each other")
     if bad:
         bars.missed.append(f"hard negatives removed: {bad[:3]}")
     if len(pairs) < 2000:
