@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,13 @@ from dataflow_ops.pipeline.flow import LAYERS, STEPS
 
 
 def corpus_dag(
-    job: Path, home: Path, *, mode: str = "full", schedule: str | None = None, cores: int = 2
+    job: Path,
+    home: Path,
+    *,
+    mode: str = "full",
+    schedule: str | None = None,
+    cores: int = 2,
+    retries: int = 2,
 ) -> DAG:
     """The DAG ``<dataset>__<mode>`` of one job file.
 
@@ -26,6 +33,7 @@ def corpus_dag(
         mode: ``full``.
         schedule: cron expression, or None for runs on demand.
         cores: worker processes inside one task.
+        retries: of each Airflow task; they cover lost workers, what fails in a chunk is tried again inside.
     """
     dataset = str(yaml.safe_load(job.read_text(encoding="utf-8"))["dataset"]["id"])
     with DAG(
@@ -50,10 +58,16 @@ def corpus_dag(
                 title="Overrides",
                 description="section.key=value, one a line; merged into the job before anything is hashed.",
             ),
+            "promote": Param(
+                False,
+                type="boolean",
+                title="Promote",
+                description="With overrides: let the version become current. Without them it does anyway.",
+            ),
         },
-        default_args={"retries": 2},
+        default_args={"retries": retries, "retry_delay": timedelta(seconds=30)},
     ) as dag:
-        previous: Any = Start(task_id="start", job=str(job), home=str(home), mode=mode, cores=cores)
+        previous: Any = Start(task_id="start", job=str(job), home=str(home), mode=mode)
         ranges: dict[str, Any] = {}
         with TaskGroup("ranges"):
             for by in dict.fromkeys(by for step, _, by in STEPS if step != "discover"):

@@ -8,15 +8,17 @@ import sys
 import sysconfig
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from dataflow_ops.cli.console import ERR, OUT, print_table
-from dataflow_ops.cli.options import DEFAULT_HOME, EXIT_FAILED, HomeOption
+from dataflow_ops.cli import airflow_process as airflow_
+from dataflow_ops.cli.console import ERR, OUT, print_json, print_table
+from dataflow_ops.cli.options import DEFAULT_HOME, EXIT_FAILED, EXIT_WAITING, HomeOption, JsonOption
 from dataflow_ops.errors import ConfigError
 
 DAG_ID = "demo__full"
+COLUMNS = ("step", "in", "kept", "rejected", "dead documents", "documents/s")
 
 
 def demo(
@@ -24,119 +26,195 @@ def demo(
     airflow: Annotated[
         bool, typer.Option(help="Through Airflow (default), or the local runner alone.")
     ] = True,
+    as_json: JsonOption = False,
 ) -> None:
-    """Run the demo corpus: the standard library, installed documentation, and a few hostile pages."""
+    """Make a training set of some 8,000 real documents: installed code, documentation, hostile pages."""
     root = Path(__file__).resolve().parents[2]
-    job = root / "jobs" / "demo.yaml"
-    if not job.is_file():
+    if not (root / "jobs" / "demo.yaml").is_file():
         raise ConfigError("the demo needs a checkout of the repository: jobs/demo.yaml is not there")
     home = home.absolute()
-    environment = demo_environment(root, home)
-    began = time.monotonic()
-    if airflow:
-        code = _airflow(environment, home)
+    began, folder = time.monotonic(), home / "airflow"
+    extra = demo_variables(root, home)
+    try:
+        if airflow:
+            with airflow_.only_one(folder) as lock:
+                _through_airflow(airflow_.environment(folder, root / "dags", extra), home, lock)
+        else:
+            _through_runner(root / "jobs" / "demo.yaml", home, extra)
+    except airflow_.Interrupted as e:
+        _say("Interrupted. Finished tasks are kept: the same command goes on from here.", "yellow")
+        raise typer.Exit(e.exit_code) from None
+    found = _findings(home, time.monotonic() - began)
+    if as_json:
+        print_json(found)
     else:
-        command = [sys.executable, "-m", "dataflow_ops.cli.main", "run", str(job), "--home", str(home)]
-        code = subprocess.run(command, env=environment, check=False).returncode
-    if code not in (0, 4):
-        raise typer.Exit(EXIT_FAILED)
-    os.environ.update({k: environment[k] for k in environment if k.startswith("DEMO_")})
-    _tell(home, time.monotonic() - began)
+        _tell(found, sys.executable)
+    if found["state"] in ("SUCCEEDED_WITH_DEAD", "AWAITING_APPROVAL"):
+        raise typer.Exit(EXIT_WAITING)
 
 
-def demo_environment(root: Path, home: Path) -> dict[str, str]:
-    """The process environment in which jobs/demo.yaml and dags/ work."""
-    environment = dict(os.environ)
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    environment.update(
-        DEMO_STDLIB=sysconfig.get_paths()["stdlib"],
-        DEMO_SITE=sysconfig.get_paths()["purelib"],
-        DEMO_CASES=str(root / "tests" / "cases" / "data"),
-        DATAFLOW_HOME=str(home),
-        AIRFLOW_HOME=str(home / "airflow"),
-        AIRFLOW__CORE__DAGS_FOLDER=str(root / "dags"),
-        AIRFLOW__CORE__LOAD_EXAMPLES="False",
-        AIRFLOW__CORE__UNIT_TEST_MODE="False",
-        AIRFLOW__DATABASE__SQL_ALCHEMY_CONN=f"sqlite:///{home / 'airflow' / 'airflow.db'}",
-        AIRFLOW__LOGGING__LOGGING_LEVEL="WARNING",
-        PYTHONWARNINGS="ignore",
-    )
-    return environment
+def demo_variables(root: Path, home: Path) -> dict[str, str]:
+    """What jobs/demo.yaml and dags/demo.py read from the environment."""
+    paths = sysconfig.get_paths()
+    return {
+        "DEMO_STDLIB": paths["stdlib"],
+        "DEMO_SITE": paths["purelib"],
+        "DEMO_CASES": str(root / "tests" / "cases" / "data"),
+        "DATAFLOW_HOME": str(home),
+    }
 
 
-def _airflow(environment: dict[str, str], home: Path) -> int:
-    (home / "airflow").mkdir(parents=True, exist_ok=True)
+def _through_airflow(env: dict[str, str], home: Path, lock: int) -> None:
     log = home / "airflow" / "demo.log"
-    airflow = [sys.executable, "-m", "airflow"]
-    with open(log, "ab") as out:
-        if not (home / "airflow" / "airflow.db").exists():
-            ERR.print("Preparing Airflow's database (once) …")
-            code = subprocess.run(
-                [*airflow, "db", "migrate"], env=environment, stdout=out, stderr=out, check=False
-            ).returncode
-            if code:
-                ERR.print(f"error: airflow db migrate failed; see {log}", markup=False, style="red")
-                return code
-        ERR.print(f"Running DAG {DAG_ID} in Airflow's own process …")
-        process = subprocess.Popen(
-            [*airflow, "dags", "test", DAG_ID], env=environment, stdout=out, stderr=out
-        )
-        code = _watch(process, home)
-        if code:
-            ERR.print(f"error: the DAG run failed; see {log}", markup=False, style="red")
-        return code
+    log.write_bytes(b"")
+    if airflow_.migrate(env, log, lock, _say):
+        _failed("Airflow's database could not be prepared", log)
+    _say(f"Running DAG {DAG_ID} in Airflow's own process; its log is {log}")
+    watch = Watch(home)
+    code = airflow_.run_airflow(["dags", "test", DAG_ID], env, log, lock, watch)
+    watch.last()
+    if code:
+        _failed("the DAG run failed", log)
 
 
-def _watch(process: subprocess.Popen[bytes], home: Path) -> int:
-    """Show each step as it ends, from DataFlow's own state, while Airflow runs."""
-    from dataflow_ops.pipeline.status import status_of
-
-    shown: set[str] = set()
-    began = time.time()
-    while True:
-        ended = process.poll() is not None
-        if (home / "state.db").exists():
-            try:
-                found = status_of(home, None)
-            except ConfigError:
-                found = {"steps": [], "run": ""}
-            for row in found["steps"]:
-                key = f"{found['run']}/{row['step']}"
-                if key not in shown and row["tasks"] and row["done"] + row["dead"] == row["tasks"]:
-                    shown.add(key)
-                    if row["step"] != "discover" or time.time() - began > 2:
-                        ERR.print(
-                            f"  {row['step']:<9} {row['done']:>4} of {row['tasks']} tasks", markup=False
-                        )
-        if ended:
-            return process.returncode
-        time.sleep(1)
+def _through_runner(job: Path, home: Path, extra: dict[str, str]) -> None:
+    command = [sys.executable, "-m", "dataflow_ops.cli.main", "run", str(job), "--home", str(home), "--json"]
+    code = subprocess.run(
+        command, env={**os.environ, **extra}, stdout=subprocess.DEVNULL, check=False
+    ).returncode
+    if code not in (0, EXIT_WAITING):
+        raise typer.Exit(code)
 
 
-def _tell(home: Path, seconds: float) -> None:
+class Watch:
+    """Says each step as it ends, from DataFlow's own state. Silent until this call's run is there.
+
+    A step's bundles enter state one after the other, so it is complete only when the next step has begun.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._over = False
+        self._before = self._run()
+        self._shown: set[str] = set()
+
+    def __call__(self) -> None:
+        """Look once."""
+        found = self._look()
+        if found is None or found["run"] == self._before:
+            return
+        begun = found["steps"] if self._over else found["steps"][:-1]
+        for row in begun:
+            if row["step"] not in self._shown:
+                self._shown.add(row["step"])
+                _say(f"  {row['step']:<9} {row['done']:>4} of {row['tasks']} tasks done")
+
+    def last(self) -> None:
+        """Look once more, now that nothing goes on any more."""
+        self._over = True
+        self()
+
+    def _run(self) -> str:
+        found = self._look()
+        return "" if found is None else str(found["run"])
+
+    def _look(self) -> dict[str, Any] | None:
+        from dataflow_ops.pipeline.status import status_of
+
+        if not (self._home / "state.db").exists():
+            return None
+        try:
+            return status_of(self._home, None)
+        except ConfigError:  # no run yet
+            return None
+
+
+def _findings(home: Path, seconds: float) -> dict[str, Any]:
+    from dataflow_ops.pipeline.look import media_of
     from dataflow_ops.pipeline.status import status_of
     from dataflow_ops.pipeline.summary import skipped_of
     from dataflow_ops.pipeline.versions import open_versions
 
     found = status_of(home, None)
     ran, skipped = skipped_of(home, found["run"])
-    columns = ("step", "in", "kept", "rejected", "dead documents", "documents/s")
-    print_table("By step", columns, [tuple(row[c] for c in columns) for row in found["steps"]])
     with open_versions(home) as versions:
-        shown = versions.show(None)
-        report = versions.report_path(None)
-    OUT.print(f"Tasks     {ran} ran, {skipped} skipped (already done) in {seconds:.0f} s", markup=False)
-    OUT.print(f"Version   {shown['facts']['version']}", markup=False)
-    OUT.print(f"Shards    {shown['facts']['folder']}", markup=False)
-    OUT.print(f"Report    {report}", markup=False)
-    OUT.print(
-        "Next      dataflow audit              what the rules removed, with text, value and bound\n"
-        "          dataflow lineage DOC_ID     one document's story\n"
-        "          dataflow versions verify    every shard against the manifest\n"
-        "          dataflow run JOB            your own job; see README.md\n"
-        "          (the command is in .venv/bin)",
-        markup=False,
+        # What waits for a person is the newest version; else this run's own is the current one.
+        waits = found["state"] == "AWAITING_APPROVAL"
+        version = str(versions.list("demo")[-1]["version"]) if waits else None
+        shown, report = versions.show(version), versions.report_path(version)
+    return {
+        "run": found["run"],
+        "state": found["state"],
+        "sentence": found["sentence"],
+        "steps": [{c: row[c] for c in COLUMNS} for row in found["steps"]],
+        "media": dict(media_of(home, found["run"])),
+        "tasks": {"ran": ran, "skipped": skipped},
+        "seconds": round(seconds, 1),
+        "version": shown["facts"]["version"],
+        "documents": shown["facts"]["documents"],
+        "tokens": shown["facts"]["tokens"],
+        "shards": shown["facts"]["folder"],
+        "report": str(report),
+        "notes": shown["notes"],
+    }
+
+
+def _tell(found: dict[str, Any], python: str) -> None:
+    ran, skipped = found["tasks"]["ran"], found["tasks"]["skipped"]
+    OUT.print()
+    print_table("", COLUMNS, [tuple(row[c] for c in COLUMNS) for row in found["steps"]])
+    media = ", ".join(f"{name} {count:,}" for name, count in found["media"].items())
+    if not ran:
+        work = f"{skipped} of {skipped} tasks were finished already and were skipped"
+    elif skipped:
+        work = f"{ran} ran, {skipped} of {ran + skipped} were finished already and were skipped"
+    else:
+        work = f"{ran} ran; a second `make demo` skips them all"
+    lines = [
+        ("", ""),
+        ("Documents", f"{sum(found['media'].values()):,} parsed: {media}"),
+        ("Tasks", f"{work} ({found['seconds']:.0f} s in all)"),
+        ("Version", f"{found['version']}: {found['documents']} documents, {found['tokens']} tokens"),
+        *(("Note", note) for note in found["notes"]),
+        ("Shards", found["shards"]),
+        ("Report", f"{found['report']} (open it in a browser)"),
+    ]
+    if found["state"] != "SUCCEEDED":
+        lines.append(("State", found["sentence"]))
+    command = _command(python)
+    next_ = (
+        ("audit -n 20", "what the rules removed, with text, value and bound"),
+        ("lineage DOC_ID", "one document's story, from source file to shard"),
+        ("versions verify", "every shard against the manifest"),
+        ("run JOB", "your own job; README.md shows how to write one"),
     )
+    width = max(len(what) for what, _ in next_)
+    lines += [
+        ("Next" if i == 0 else "", f"{command} {what:<{width}}  {why}") for i, (what, why) in enumerate(next_)
+    ]
+    for name, text in lines:
+        OUT.print(f"{name:<10} {text}".rstrip(), markup=False)
+
+
+def _command(python: str) -> str:
+    """How this environment's ``dataflow`` is called from here."""
+    script = Path(python).parent / "dataflow"
+    if not script.exists():
+        return "dataflow"
+    inside = script.is_relative_to(Path.cwd())
+    return str(script.relative_to(Path.cwd()) if inside else script)
+
+
+def _failed(what: str, log: Path) -> None:
+    _say(f"error: {what}. The end of its log:", "red")
+    for line in airflow_.last_lines(log):
+        _say(f"  {line}")
+    _say(f"The whole log: {log}\nFinished tasks are kept: the same command goes on from here.", "red")
+    raise typer.Exit(EXIT_FAILED)
+
+
+def _say(text: str, style: str | None = None) -> None:
+    ERR.print(text, markup=False, style=style)
 
 
 def register(app: typer.Typer) -> None:

@@ -98,7 +98,8 @@ def from_manifest(manifest: Mapping[str, Any]) -> dict[str, Any]:
 def _shares(side: Mapping[str, Any], label: str, measure: str) -> dict[str, float]:
     rows = (side.get("shares") or {}).get(label) or []
     total = sum(row[measure] for row in rows)
-    return {row["name"]: row[measure] / total for row in rows} if total else {}
+    # A long list of names ends with one row without a name: all the others.
+    return {row["name"] or "all others": row[measure] / total for row in rows} if total else {}
 
 
 def _histogram(side: Mapping[str, Any], what: str) -> dict[float, float]:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import datetime as dt
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dataflow_ops.engine.faults import told_plainly
 from dataflow_ops.engine.runner import TaskOutcome
-from dataflow_ops.pipeline.driver import StepReport
+from dataflow_ops.errors import DataFlowError, SourceChanged
+from dataflow_ops.pipeline.driver import RunFailed, RunPaused, StepReport
 from dataflow_ops.pipeline.finish import finish
 from dataflow_ops.pipeline.flow import STEPS, partitions, steps_until
 from dataflow_ops.pipeline.home import open_home
-from dataflow_ops.pipeline.session import Session, create_run
+from dataflow_ops.pipeline.session import Session, create_run, data_date_of
 from dataflow_ops.settings import load_job
 
 MAX_BUNDLES = 256
@@ -26,11 +28,19 @@ Log = Callable[[str], Any]
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A started run: its id, and for each partitioning the references that its steps are mapped over."""
+    """A started run, small enough to travel between an orchestrator's tasks.
+
+    Attributes:
+        run_id: the run.
+        until: its last layer; None for all.
+        promote: whether its version may become current by itself.
+        bundles: partitioning -> number of bundles that its steps are mapped over.
+    """
 
     run_id: str
     until: str | None
-    bundles: dict[str, list[dict[str, Any]]]
+    promote: bool
+    bundles: dict[str, int]
 
 
 class LogReporter:
@@ -61,7 +71,6 @@ class LogReporter:
         self._log(message)
 
 
-@told_plainly()
 def start_run(
     job: Path,
     home_path: Path,
@@ -70,42 +79,69 @@ def start_run(
     run_id: str,
     overrides: Sequence[str] = (),
     until: str | None = None,
+    promote: bool = False,
+    moment: dt.datetime | None = None,
     log: Log = print,
 ) -> Started:
-    """List the sources, create or take up the run, fix the bundles of each partitioning."""
+    """List the sources, create or take up the run, fix the number of bundles of each partitioning.
+
+    Args:
+        job: job file.
+        home_path: home folder; made if need be.
+        mode: ``full``.
+        run_id: the orchestrator's name for the run; the same name again is the same run.
+        overrides: ``section.key=value`` pairs, merged before anything is hashed.
+        until: last layer to run.
+        promote: let a version that was made with overrides become current.
+        moment: start of the data's interval, with a time zone; default now.
+        log: told of progress.
+    """
     steps_until(until)
     settings = load_job(job, overrides)
     home = open_home(home_path)
-    run_id = create_run(home, settings, mode, run_id=run_id, job_name=job.stem)
+    run_id = create_run(
+        home,
+        settings,
+        mode,
+        run_id=run_id,
+        data_date=data_date_of(settings, moment),
+        job_name=job.stem,
+    )
     with Session(home, run_id, 0, LogReporter(log), discover=True) as session:
         session.begin()
-        session.discover()
+        with _end_recorded(session):
+            session.discover()
         numbers, chunks = session.driver.numbers(), session.driver.chunk_ids()
-    lists: dict[str, list[dict[str, Any]]] = {}
+    bundles: dict[str, int] = {}
     for step, _, by in STEPS:
-        if by not in lists:
-            count = len(partitions(step, numbers, chunks))
-            size = CHUNKS_PER_BUNDLE if by == "chunk" else max(1, count // 16)
-            # A step over nothing still has one bundle: an empty day is a successful run of zero documents.
-            of = max(1, min(MAX_BUNDLES, -(-count // size)))
-            lists[by] = [{"run_id": run_id, "until": until, "index": i, "of": of} for i in range(of)]
-    return Started(run_id, until, lists)
+        count = len(partitions(step, numbers, chunks))
+        size = CHUNKS_PER_BUNDLE if by == "chunk" else max(1, count // 16)
+        # A step over nothing still has one bundle: an empty day is a successful run of zero documents.
+        bundles[by] = max(1, min(MAX_BUNDLES, -(-count // size)))
+    return Started(run_id, until, promote or not overrides, bundles)
 
 
-@told_plainly()
 def run_bundle(
     home_path: Path, step: str, bundle: dict[str, Any], cores: int, log: Log = print
 ) -> dict[str, Any]:
-    """Run what is open of one step in one bundle of partitions."""
+    """Run what is open of one step in one bundle of partitions.
+
+    Raises:
+        RunPaused: a pause flag was met; the run is PAUSED.
+        DataFlowError: a systemic fault; the run is FAILED until somebody tries again.
+    """
     home = open_home(home_path, create=False)
     with Session(home, bundle["run_id"], 0, LogReporter(log)) as session:
         if step not in steps_until(bundle["until"]):
             log(f"{step}: left out, the run stops after layer '{bundle['until']}'")
             return {"step": step, "tasks": 0, "skipped": 0}
+        if session.row.state in ("FAILED", "PAUSED"):
+            session.state.set_run_state(bundle["run_id"], "RUNNING", "")
         everything = partitions(step, session.driver.numbers(), session.driver.chunk_ids())
         mine = everything[bundle["index"] :: bundle["of"]]
         session.pool.resize(cores if len(mine) > 1 else 0)
-        report = session.driver.run_step(step, mine)
+        with _end_recorded(session):
+            report = session.driver.run_step(step, mine)
     counts = report.counts
     return {
         "step": step,
@@ -118,11 +154,49 @@ def run_bundle(
     }
 
 
-@told_plainly()
-def finish_run(home_path: Path, run_id: str, until: str | None = None, log: Log = print) -> dict[str, Any]:
-    """Publish the version and end the run."""
+def finish_run(
+    home_path: Path, run_id: str, until: str | None = None, promote: bool = True, log: Log = print
+) -> dict[str, Any]:
+    """Publish the version and end the run.
+
+    Raises:
+        DataFlowError: no version could be made; the run is FAILED.
+    """
     home = open_home(home_path, create=False)
-    with Session(home, run_id, 0, LogReporter(log)) as session:
-        result = finish(session, until=until)
+    with Session(home, run_id, 0, LogReporter(log)) as session, _end_recorded(session):
+        result = finish(session, until=until, promote=promote)
     log(result.message)
-    return {"version": result.version_id, "manifest": result.manifest_uri, "state": result.state}
+    return {
+        "version": result.version_id,
+        "manifest": result.manifest_uri,
+        "state": result.state,
+        "current": result.current,
+    }
+
+
+@contextmanager
+def _end_recorded(session: Session) -> Iterator[None]:
+    """Write into the run's row how a task of an orchestrator ended it; the error goes on its way."""
+    try:
+        yield
+    except RunPaused:
+        flag = session.state.paused(session.row.run_id, session.settings.dataset.id)
+        _record(session, "PAUSED", f"paused by {flag.who}: {flag.why}" if flag else "paused")
+        raise
+    except SourceChanged as e:
+        _record(session, "FAILED", f"{type(e).__name__}: {e}")
+        raise RunFailed(
+            f"{e}; clear task 'start' of this run with everything downstream: the sources are listed"
+            " again, and what is done is skipped"
+        ) from e
+    except DataFlowError as e:
+        _record(session, "FAILED", f"{type(e).__name__}: {e}")
+        raise
+
+
+def _record(session: Session, state: str, detail: str) -> None:
+    try:
+        session.end(state, detail)
+    except DataFlowError as e:
+        # What broke the run (a full disk, a database gone) may keep its end from being recorded.
+        session.driver.reporter.note(f"the run's end could not be recorded: {e}")

@@ -15,6 +15,7 @@ from dataflow_ops.observe.lineage import find
 from dataflow_ops.observe.lineage_text import as_dict, as_text
 from dataflow_ops.pipeline.build import build_steps
 from dataflow_ops.pipeline.home import open_home
+from dataflow_ops.pipeline.media_counts import documents_by_media
 from dataflow_ops.pipeline.reader import RunReader
 from dataflow_ops.pipeline.session import latest_run, parse_job_text
 from dataflow_ops.protocols import Step
@@ -34,6 +35,12 @@ def audit_of(home_path: Path, run_id: str | None, rule: str | None, n: int, seed
     """A sample of what a run removed."""
     with _opened(home_path, run_id) as (reader, _):
         return sample(reader, rule, n, seed)
+
+
+def media_of(home_path: Path, run_id: str | None) -> list[tuple[str, int]]:
+    """A run's parsed documents by what they are, ``(name, documents)``, most first."""
+    with _opened(home_path, run_id) as (reader, _):
+        return documents_by_media(reader)
 
 
 def rule_notes(steps: dict[str, Step]) -> list[RuleNote]:

@@ -79,3 +79,10 @@ def status_of(home_path: Path, run_id: str | None) -> dict[str, Any]:
         "running": running,
         "dead_letters": letters,
     }
+
+
+def is_paused(home_path: Path, run_id: str) -> bool:
+    """Whether a pause flag holds for a run."""
+    with StateStore(open_home(home_path, create=False).state_url) as state:
+        row = state.get_run(run_id)
+        return row is not None and state.paused(run_id, row.dataset) is not None
