@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dataflow_ops.engine.faults import told_plainly
 from dataflow_ops.engine.runner import TaskOutcome
 from dataflow_ops.errors import DataFlowError, SourceChanged
 from dataflow_ops.pipeline.driver import RunFailed, RunPaused, StepReport
@@ -71,6 +72,7 @@ class LogReporter:
         self._log(message)
 
 
+@told_plainly()
 def start_run(
     job: Path,
     home_path: Path,
@@ -121,6 +123,7 @@ def start_run(
     return Started(run_id, until, promote or not overrides, bundles)
 
 
+@told_plainly()
 def run_bundle(
     home_path: Path, step: str, bundle: dict[str, Any], cores: int, log: Log = print
 ) -> dict[str, Any]:
@@ -154,6 +157,7 @@ def run_bundle(
     }
 
 
+@told_plainly()
 def finish_run(
     home_path: Path, run_id: str, until: str | None = None, promote: bool = True, log: Log = print
 ) -> dict[str, Any]:
@@ -178,7 +182,8 @@ def finish_run(
 def _end_recorded(session: Session) -> Iterator[None]:
     """Write into the run's row how a task of an orchestrator ended it; the error goes on its way."""
     try:
-        yield
+        with told_plainly():
+            yield
     except RunPaused:
         flag = session.state.paused(session.row.run_id, session.settings.dataset.id)
         _record(session, "PAUSED", f"paused by {flag.who}: {flag.why}" if flag else "paused")
