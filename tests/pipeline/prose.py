@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import pydoc_data.topics
 import random
 import re
 from pathlib import Path
-
-import yaml
 
 
 def sentences() -> list[str]:
@@ -24,7 +21,10 @@ def note(number: int, pool: list[str], length: int = 14) -> str:
 
 
 def build(folder: Path, files: int, prefix: str = "note", first: int = 0) -> None:
-    """``files`` texts, numbered from ``first``; every tenth is nearly the same as the one before it, every twentieth exactly."""
+    """``files`` texts, numbered from ``first``.
+
+    Every tenth is a copy of the one before it, every twentieth a near copy.
+    """
     pool = sentences()
     folder.mkdir(parents=True)
     for i in range(files):
@@ -32,25 +32,3 @@ def build(folder: Path, files: int, prefix: str = "note", first: int = 0) -> Non
         if i % 20 == 9:
             text = text.replace(" the ", " the very ", 1)
         (folder / f"{prefix}-{i:04d}.txt").write_text(text, encoding="utf-8")
-
-
-def job(path: Path, sources: dict[str, Path], **sections: object) -> Path:
-    """A job over some folders, each of the domain of its own name."""
-    listed = [
-        {"source_id": name, "kind": "files", "path": str(folder), "domain": name}
-        for name, folder in sources.items()
-    ]
-    whole = {
-        "dataset": {"id": "notes"},
-        "sources": listed,
-        "ingest": {"chunk_mb": 0.2},
-        "output": {"partition_by": ["domain"], "version": "t", "shards": 8},
-        **sections,
-    }
-    path.write_text(yaml.safe_dump(whole), encoding="utf-8")
-    return path
-
-
-def digest(path: Path) -> str:
-    """SHA-256 of a file."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
