@@ -14,7 +14,7 @@ from dataflow_ops.state.store import StateStore
 def list_letters(
     home_path: Path, error: str | None, limit: int
 ) -> tuple[dict[str, int], list[dict[str, Any]]]:
-    """Counts by error, and the first ``limit`` open letters."""
+    """Counts by error, and the first ``limit`` open letters, of the newest run of each data set."""
     state = StateStore(open_home(home_path, create=False).state_url)
     try:
         rows = [
@@ -32,9 +32,9 @@ def list_letters(
                 "media_type": r.letter.media_type,
                 "host": r.letter.host,
             }
-            for r in state.dead_letters(error=error, limit=limit)
+            for r in state.dead_letters(error=error, limit=limit, newest=True)
         ]
-        return state.count_dead_letters("error"), rows
+        return state.count_dead_letters("error", newest=True), rows
     finally:
         state.close()
 
@@ -53,7 +53,7 @@ def change_letters(
         raise ConfigError("name letters by id, or use --error NAME or --all")
     state = StateStore(open_home(home_path, create=False).state_url)
     try:
-        letters = state.dead_letters(error=error, limit=1_000_000)
+        letters = state.dead_letters(error=error, limit=1_000_000, newest=True)
         if ids:
             for one in ids:
                 if not any(r.id.startswith(one) for r in letters):

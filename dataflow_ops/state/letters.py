@@ -52,6 +52,7 @@ class Letters:
         error: str | None = None,
         limit: int = 1000,
         state: str | None = "open",
+        newest: bool = False,
     ) -> list[LetterRecord]:
         """Dead letters, by source, path and position.
 
@@ -61,10 +62,11 @@ class Letters:
             error: with this class name.
             limit: most letters to return.
             state: ``open``, ``retried``, ``dropped``; ``None`` for all.
+            newest: leave out what a later run of the data set has read anew, or no longer finds.
         """
         query = (
             sa.select(*_COLUMNS)
-            .where(*_conditions(run_id, dataset, error, state))
+            .where(*_conditions(run_id, dataset, error, state, newest))
             .order_by(_c.source_id, _c.path, _c.position, _c.id)
             .limit(limit)
         )
@@ -77,6 +79,7 @@ class Letters:
         run_id: str | None = None,
         dataset: str | None = None,
         state: str | None = "open",
+        newest: bool = False,
     ) -> dict[str, int]:
         """Number of letters by error, parser, host, media type, step, source or level, most first.
 
@@ -88,7 +91,7 @@ class Letters:
         number = sa.func.count().label("number")
         query = (
             sa.select(_c[by], number)
-            .where(*_conditions(run_id, dataset, None, state))
+            .where(*_conditions(run_id, dataset, None, state, newest))
             .group_by(_c[by])
             .order_by(number.desc(), _c[by])
         )
@@ -215,7 +218,7 @@ def _record(row: Any) -> LetterRecord:
 
 
 def _conditions(
-    run_id: str | None, dataset: str | None, error: str | None, state: str | None
+    run_id: str | None, dataset: str | None, error: str | None, state: str | None, newest: bool
 ) -> list[sa.ColumnElement[bool]]:
     conditions: list[sa.ColumnElement[bool]] = []
     if run_id is not None:
@@ -231,7 +234,25 @@ def _conditions(
         conditions.append(_c.error == error)
     if state is not None:
         conditions.append(_c.state == state)
+    if newest:
+        conditions.append(_of_newest_run())
     return conditions
+
+
+def _of_newest_run() -> sa.ColumnElement[bool]:
+    """Whether, of the runs of its data set that came to the step, the newest one has the letter's task."""
+    later, reached = run.alias("later"), run_task.alias("reached")
+    came_to_step = sa.exists().where(reached.c.run_id == later.c.run_id, reached.c.step == run_task.c.step)
+    superseded = sa.exists().where(
+        later.c.dataset == run.c.dataset,
+        later.c.created_at > run.c.created_at,
+        came_to_step.correlate(later, run_task),
+    )
+    return sa.exists().where(
+        run_task.c.task_key == _c.task_key,
+        run.c.run_id == run_task.c.run_id,
+        ~superseded.correlate(run, run_task),
+    )
 
 
 def _identity(task_key: str, letter: DeadLetter) -> str:

@@ -142,7 +142,18 @@ def test_mended_files_leave_no_letter(four_bad_files: tuple[Product, Path]) -> N
     assert said.code == 0
     assert said.data["current"]
     assert product.manifest()["dead_letters"] == 0
+    assert product.ask("dead-letters", "list") == {"groups": {}, "letters": []}
     product.verify()
+
+
+def test_one_retried_letter_doubles_no_other(four_bad_files: tuple[Product, Path]) -> None:
+    product, _ = four_bad_files
+    before = product.ask("dead-letters", "list")
+    assert product.ask("dead-letters", "retry", before["letters"][0]["id"])["letters"] == 1
+    assert product.run().code == 4
+    after = product.ask("dead-letters", "list")
+    assert after["groups"] == before["groups"]
+    assert [r["position"] for r in after["letters"]] == [r["position"] for r in before["letters"]]
 
 
 def test_dropped_letters_are_shown_no_more_and_stay_counted(four_bad_files: tuple[Product, Path]) -> None:

@@ -559,6 +559,30 @@ class StateStoreContract:
             "b": "open",
         }
 
+    def test_letters_of_what_a_later_run_read_anew_are_past(self, store: StateStore) -> None:
+        store.create_run("other", "code", "job", "full", "{}", "2026-01-01")
+        for name, run_id in (("old", "r1"), ("kept", "r1"), ("code", "other")):
+            partition = {"old": "p", "kept": "q", "code": "p"}[name]
+            store.enqueue(run_id, [spec(name, partition=partition)])
+            self._commit(store, self._claim(store, spec(name).key), [letter(name)])
+
+        def paths() -> list[str]:
+            found = [d.letter.path for d in store.dead_letters(newest=True)]
+            assert sum(store.count_dead_letters("error", newest=True).values()) == len(found)
+            return found
+
+        assert paths() == ["code", "kept", "old"]
+        store.create_run("r2", "web", "job", "full", "{}", "2026-01-02")
+        store.enqueue("r2", [spec("listing", "discover")])
+        assert paths() == ["code", "kept", "old"], "the new run has read nothing yet"
+        store.enqueue("r2", [spec("new", partition="p"), spec("kept", partition="q")])
+        assert paths() == ["code", "kept"]
+        self._commit(store, self._claim(store, spec("new").key), [letter("new")])
+        assert paths() == ["code", "kept", "new"]
+        store.enqueue("r2", [spec("retried", partition="p")])
+        assert paths() == ["code", "kept"], "the partition has a new key"
+        assert len(store.dead_letters()) == 4
+
     def test_retrying_the_letter_of_a_dead_chunk_revives_it(self, store: StateStore) -> None:
         key = self._task(store)
         store.fail(self._claim(store, key), "X", "x", "", 1)
