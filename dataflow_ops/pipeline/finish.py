@@ -111,8 +111,8 @@ def _reasons(session: Session, data: Mapping[str, Any], share: float) -> list[st
     reasons = [f"{share:.2%} of the input records are dead, above {limit:.2%}"] if share > limit else []
     for d in data["drift"]:
         if d["beyond"]:
-            share = f"share of {d['what']} '{d['name']}' by {d['measure']}"
-            reasons.append(f"{share} moved from {d['old']:.1%} to {d['new']:.1%}")
+            moved = f"share of {d['what']} '{d['name']}' by {d['measure']}"
+            reasons.append(f"{moved} moved from {d['old']:.1%} to {d['new']:.1%}")
     return reasons
 
 
