@@ -9,6 +9,7 @@ from typing import Any
 
 from dataflow_ops.errors import CorruptOutput
 from dataflow_ops.layers.export.manifest import canonical_json
+from dataflow_ops.observe.alarms import message
 from dataflow_ops.pipeline.facts import Facts, dead_share, gather, previous_report
 from dataflow_ops.pipeline.publish import (
     READ_WHOLE,
@@ -21,6 +22,9 @@ from dataflow_ops.pipeline.publish import (
 from dataflow_ops.pipeline.reporting import report_data, write_report
 from dataflow_ops.pipeline.session import Session
 from dataflow_ops.pipeline.tally import RunFailed
+
+SAID_OTHERWISE = ("dead_share", "shortage")
+"""Alarms that the end of a run tells as a reason to wait, and as a note of the mixing plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +88,7 @@ def finish(session: Session, *, until: str | None = None, promote: bool = True) 
         final,
         made.version_id,
         made.manifest_uri,
-        _say(session, made, current, waits, letters),
+        _say(session, made, current, waits, letters, data["alarms"]),
         current,
     )
 
@@ -136,7 +140,14 @@ def _letters(letters: int) -> str:
     return f"{letters} dead letter(s) wait: dataflow dead-letters list" if letters else ""
 
 
-def _say(session: Session, made: Published, current: bool, waits: list[str], letters: int) -> str:
+def _say(
+    session: Session,
+    made: Published,
+    current: bool,
+    waits: list[str],
+    letters: int,
+    alarms: list[dict[str, Any]],
+) -> str:
     folder = session.home.root / "versions" / made.version_id
     totals = made.manifest["totals"]
     estimated = " (estimated)" if made.manifest["tokens_estimated"] else ""
@@ -153,6 +164,7 @@ def _say(session: Session, made: Published, current: bool, waits: list[str], let
     elif not current:
         lines.append("  not current, because it was run with --set")
         lines.append(f"  to make it current: dataflow versions approve {made.version_id}")
+    lines += [f"  alarm   {message(alarm)}" for alarm in alarms if alarm["kind"] not in SAID_OTHERWISE]
     for note in made.manifest["notes"]:
         lines.append(f"  note    {note}")
     if letters:

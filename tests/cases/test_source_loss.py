@@ -29,7 +29,12 @@ def product(new_folder: NewFolder) -> Product:
     folder = new_folder("loss")
     sources = [_pages(folder / "lost", 39, 1), _pages(folder / "half", 20, 20)]
     product = Product(folder, sources)
-    assert product.run().code == 0
+    said = product.run()
+    assert said.code == 0
+    assert (
+        "alarm   Source lost lost 97.5% of its documents in filter (39 of 40), most to zlib_ratio"
+        in (said.data["message"])
+    )
     return product
 
 
