@@ -1,6 +1,6 @@
 """Every case and the tests that hold it: files under ``data/``, and kinds that need no file.
 
-A test is named ``path::function`` below ``tests/``. Rows name what the whole product must keep first, then,
+A test is named ``path::function`` below ``tests/``, where the path is a file or a folder. Rows name what the whole product must keep first, then,
 where there is one, the test of the layer that does it.
 """
 
@@ -283,9 +283,9 @@ KIND_CASES = (
         (),
         "any workers, order, sizes, hash seed, kill and resume: the same bytes",
         (
-            "pipeline/test_determinism.py::test_same_bytes",
-            "pipeline/test_determinism.py::test_files_written_in_another_order_with_other_times",
-            "pipeline/test_crash.py::test_killed_at_every_point_in_turn",
+            "pipeline::test_same_bytes",
+            "pipeline::test_files_written_in_another_order_with_other_times",
+            "pipeline::test_killed_at_every_point_in_turn",
         ),
     ),
     Case(
@@ -293,8 +293,8 @@ KIND_CASES = (
         "two attempts at once: one artifact, the loser gets LeaseLost",
         (
             "cases/test_attempts.py::test_the_slower_attempt_loses",
-            "pipeline/test_crash.py::test_a_double_trigger_is_one_version",
-            "state/contract.py::test_exactly_one_process_commits",
+            "pipeline::test_a_double_trigger_is_one_version",
+            "state::test_exactly_one_process_commits",
         ),
     ),
     Case(
@@ -312,34 +312,34 @@ KIND_CASES = (
         (),
         "a primary key twice in a batch collapses, counted; a payload without its key is refused",
         (
-            "state/test_upsert.py::test_doubles_collapse_to_the_last_and_are_counted",
-            "state/test_upsert.py::test_a_payload_without_its_key_is_refused_before_any_sql",
+            "state::test_doubles_collapse_to_the_last_and_are_counted",
+            "state::test_a_payload_without_its_key_is_refused_before_any_sql",
         ),
     ),
     Case(
         (),
         "a worker that reads and writes one table ends",
-        ("state/test_paging.py::test_a_worker_that_reads_and_writes_one_table_ends",),
+        ("state::test_a_worker_that_reads_and_writes_one_table_ends",),
     ),
     Case(
         (),
         "a resume in the middle of file 2 of 5 reads files 3 to 5 from their first row",
         (
             "cases/test_resume.py::test_files_after_the_resumed_one_start_at_their_first_row",
-            "state/test_cursors.py::test_after_the_resumed_file_reading_starts_at_the_first_row",
+            "state::test_after_the_resumed_file_reading_starts_at_the_first_row",
         ),
     ),
     Case(
         (),
         "signatures of another making are refused with both fingerprints",
-        ("layers/dedup/test_flow.py::test_signatures_of_other_making_are_refused",),
+        ("layers/dedup::test_signatures_of_other_making_are_refused",),
     ),
     Case(
         (),
         "a document of 100 million characters: signature in blocks, as at once",
         (
             f"{LARGE}::test_a_document_of_a_hundred_million_characters",
-            "kernels/test_minhash.py::test_pieces_equal_one_pass",
+            "kernels::test_pieces_equal_one_pass",
         ),
     ),
     Case(
@@ -356,7 +356,7 @@ KIND_CASES = (
         (),
         "a pair of 500,000 characters is verified in 20 ms",
         (
-            "kernels/test_similarity.py::test_half_a_million_characters_in_twenty_milliseconds",
+            "kernels::test_half_a_million_characters_in_twenty_milliseconds",
             f"{LARGE}::test_a_pair_of_half_a_million_characters",
         ),
     ),
