@@ -1,7 +1,7 @@
 """Every case and the tests that hold it: files under ``data/``, and kinds that need no file.
 
-A test is named ``path::function`` below ``tests/``, where the path is a file or a folder. Rows name what the whole product must keep first, then,
-where there is one, the test of the layer that does it.
+A test is named ``path::function`` below ``tests/``, where the path is a file or a folder. Rows name what the
+whole product must keep first, then, where there is one, the test of the layer that does it.
 """
 
 from __future__ import annotations
