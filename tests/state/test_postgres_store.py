@@ -5,7 +5,8 @@ import sqlalchemy as sa
 
 from dataflow_ops.errors import DatabaseUnavailable
 from dataflow_ops.state.store import StateStore
-from tests.state.contract import StateStoreContract, spec
+from tests.state.contract import StateStoreContract
+from tests.state.store_case import spec
 
 
 @pytest.mark.postgres
