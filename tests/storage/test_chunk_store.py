@@ -20,7 +20,7 @@ from dataflow_ops.storage.chunk_store import ChunkStore
 from dataflow_ops.storage.local import LocalStore
 from dataflow_ops.storage.row_groups import MAX_BYTES, RowCutter, row_bytes
 from dataflow_ops.values import FileOut, Output
-from tests.storage.power_cut import FullDisk, PowerCut, PowerCutDisk
+from tests.storage.power_cut import FullDisk
 
 KEY = "ab" + "0" * 62
 SCHEMA = pa.schema(
@@ -373,32 +373,3 @@ def test_empty_slice_name_is_refused(store: ChunkStore) -> None:
     with pytest.raises(StorageError, match="names no slice"):
         write(store, SLICED, [make(1).append_column("slice", pa.array([""]))])
     assert store.listing() == {}
-
-
-def two_outputs(store: ChunkStore) -> list[Output]:
-    specs = {"a": OutputSpec("a", SCHEMA), "b": OutputSpec("b", SCHEMA, "chunk")}
-    writer = store.writer("filter", "00ff", KEY, 1, specs)
-    try:
-        writer.append("a", make(30))
-        writer.append("b", make(30).append_column("slice", pa.array([str(i % 2) for i in range(30)])))
-        return writer.finish()
-    finally:
-        writer.abort()
-
-
-@pytest.mark.parametrize("keep_names", [False, True])
-def test_power_cut_at_every_step_of_a_task(tmp_path: Path, keep_names: bool) -> None:
-    trial = PowerCutDisk(tmp_path / "trial")
-    expected = [o.sha256 for o in two_outputs(ChunkStore(LocalStore(tmp_path / "trial", trial)))]
-    for step in range(len(trial.steps)):
-        root = tmp_path / str(step)
-        disk = PowerCutDisk(root, stop_at=step)
-        with pytest.raises(PowerCut):
-            two_outputs(ChunkStore(LocalStore(root, disk)))
-        disk.power_cut(keep_names)
-        store = ChunkStore(LocalStore(root))
-        for uri in store.listing():
-            assert hashlib.sha256(store.blobs.read(uri)).hexdigest() in expected
-        outputs = two_outputs(store)
-        assert [o.sha256 for o in outputs] == expected
-        assert store.check_present(outputs, store.listing())
