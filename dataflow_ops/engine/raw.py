@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
+import stat
 import uuid
 from collections.abc import Iterable
 from typing import BinaryIO
 
 from dataflow_ops.errors import ConfigError
 from dataflow_ops.layers.ingest.sources import open_path
+from dataflow_ops.layers.ingest.sources.roots import locate
 from dataflow_ops.settings import JobSettings
 from dataflow_ops.storage.local import LocalStore
 
@@ -30,7 +34,12 @@ class RawStore:
             return self._blobs.open(location)
         if source_id not in self._sources:
             raise ConfigError(f"source '{source_id}' is not in the job any more")
-        return open_path(self._sources[source_id], path)
+        source = self._sources[source_id]
+        where = locate(source, path)
+        if not stat.S_ISREG(os.stat(where).st_mode):
+            # Opening a named pipe that took a file's place would wait for ever.
+            raise OSError(errno.EINVAL, "not a regular file any more", str(where))
+        return open_path(source, path)
 
     def store(self, data: Iterable[bytes]) -> tuple[str, str, int]:
         """Store bytes durably under their own hash; storing them twice is one blob."""
@@ -44,7 +53,8 @@ class RawStore:
             staged.finish()
             sha = digest.hexdigest()
             uri = f"raw/{sha[:2]}/{sha}"
-            self._blobs.publish(staged.path, uri, sha)
+            # A blob that does not hash to its own name has rotted: put aside, replaced.
+            self._blobs.publish(staged.path, uri, sha, recorded=sha)
         finally:
             staged.discard()
         return uri, sha, size

@@ -75,7 +75,10 @@ class TaskSide:
 
     def open_source(self, source_id: str, path: str, location: str = "") -> BinaryIO:
         """See :class:`~dataflow_ops.protocols.Side`."""
-        return self.raw.open(source_id, path, location)
+        if not location:
+            return self.raw.open(source_id, path, location)
+        with self.blamed("fetch", self.partition):
+            return self.raw.open(source_id, path, location)
 
     def store_raw(self, data: Iterable[bytes]) -> tuple[str, str, int]:
         """See :class:`~dataflow_ops.protocols.Side`."""
@@ -87,7 +90,8 @@ class TaskSide:
         try:
             yield
         except CorruptOutput as e:
-            e.producer_key = self.index.finished(step)[partition].key
+            maker = self.index.finished(step).get(partition)
+            e.producer_key = maker.key if maker is not None else ""
             raise
 
     def _declared(self, step: str, kind: str) -> Input:

@@ -132,6 +132,11 @@ class Driver:
         for other in STEP_NAMES[1:]:
             self.state.keep_partitions(self.context.run_id, other, partitions(other, numbers, chunks))
 
+    def forget(self) -> None:
+        """Earlier steps are made again: no process may go on with what it knows of their outputs."""
+        self.index.forget()
+        self._generation += 1
+
     def run_step(self, name: str, only: Sequence[str] | None = None) -> StepReport:
         """Bring a step's partitions (all, or some: a bundle) to their end.
 
@@ -210,7 +215,8 @@ class Driver:
         if report.dead and step.partitioned_by != "chunk":
             raise RunFailed(
                 f"step '{name}': partition(s) {', '.join(report.dead[:5])} failed for good; without them"
-                " duplicates could be missed, so the run stops here. `dataflow dead-letters list` shows why."
+                " duplicates could be missed, so the run stops here. `dataflow dead-letters list` shows why;"
+                " once that is mended, `dataflow dead-letters retry --all` and run again."
             )
         self.reporter.step_ended(report)
         return report
@@ -324,8 +330,7 @@ class Driver:
         for key, record in records.items():
             self.reporter.note(f"{record.step}/{record.partition}: stored bytes are damaged; made again")
             self.state.ghost(key)
-        self.index.forget()
-        self._generation += 1
+        self.forget()
         last = STEP_NAMES.index(reader) if reader in STEP_NAMES else len(STEP_NAMES)
         first = min(STEP_NAMES.index(record.step) for record in records.values())
         for name in STEP_NAMES[first:last]:

@@ -133,7 +133,7 @@ class Session(AbstractContextManager["Session"]):
             self.steps = build_steps(self.context, list_sources(self.settings))
             self.driver.steps = self.steps
             self.driver.has_listing = True
-            self.driver.index.forget()
+            self.driver.forget()
         self.driver.discover()
 
     def begin(self) -> None:
