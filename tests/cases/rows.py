@@ -293,6 +293,7 @@ KIND_CASES = (
         "two attempts at once: one artifact, the loser gets LeaseLost",
         (
             "cases/test_attempts.py::test_the_slower_attempt_loses",
+            "cases/test_attempts.py::test_a_late_attempt_commits_nothing_while_another_is_at_work",
             "pipeline::test_a_double_trigger_is_one_version",
             "state::test_exactly_one_process_commits",
         ),

@@ -24,6 +24,21 @@ from tests.cases.product import CASES, Product
 
 
 @dataclass
+class Taken:
+    """At one point of the first attempt its lease ends, and another attempt begins and takes its time."""
+
+    point: str
+    context: RunContext
+    spec: TaskSpec
+
+    def reached(self, point: str) -> None:
+        if point == self.point:
+            with StateStore(self.context.state_url) as state:
+                state.expire_leases(state.records([self.spec.key])[self.spec.key].owner or "")
+                assert state.claim(self.spec.key, "elsewhere", 60.0, 3) is not None
+
+
+@dataclass
 class Overtaken:
     """At one point of the first attempt its lease ends, and a whole second attempt is run."""
 
@@ -83,3 +98,25 @@ def test_the_slower_attempt_loses(session: Session, point: str) -> None:
     # Whoever comes third finds it done.
     with Worker(context, build_steps) as worker:
         assert worker.run(spec, numbers).ending == "skipped"
+
+
+@pytest.mark.parametrize("point", ["before publish parse", "before commit parse"])
+def test_a_late_attempt_commits_nothing_while_another_is_at_work(session: Session, point: str) -> None:
+    state, context, numbers = session.state, session.context, session.driver.numbers()
+    (chunk,) = session.driver.chunk_ids()
+    (spec,) = plan_step(session.steps["parse"], [chunk], session.driver.index, numbers, [])
+    state.enqueue(context.run_id, [spec])
+    with Worker(replace(context, hooks=Taken(point, context, spec)), build_steps) as worker:
+        first = worker.run(spec, numbers)
+    assert (first.ending, first.message.partition(":")[0]) == ("busy", "LeaseLost")
+    record = state.records([spec.key])[spec.key]
+    assert (record.state, record.epoch, record.outputs) == ("RUNNING", 2, ())
+    assert state.count_dead_letters("error", run_id=context.run_id) == {}
+    # The other one dies; whoever takes over adopts what the first had published, byte for byte.
+    state.expire_leases("elsewhere")
+    before = {f: f.stat().st_ino for f in (session.home.root / "data/parse").rglob("*.*")}
+    with Worker(context, build_steps) as worker:
+        assert worker.run(spec, numbers).ending == "done"
+    after = {f: f.stat().st_ino for f in (session.home.root / "data/parse").rglob("*.*")}
+    assert len(after) == 3
+    assert before.items() <= after.items()
