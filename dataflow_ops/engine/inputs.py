@@ -116,6 +116,8 @@ class OutputIndex:
 
 def whole(output: Output) -> Slice:
     """An output read in one piece."""
+    if len(output.slices) == 1 and not output.slices[0].name:
+        return output.slices[0]
     return Slice("", 0, output.size, output.sha256, output.rows)
 
 
@@ -163,15 +165,15 @@ def task_key(step: str, fingerprint: str, partition: str, pieces: Pieces, dead: 
         dead: partitions of the producer that died (reduces only), so that a result over survivors is
             never taken for the whole.
     """
-    digest = hashlib.sha256(f"{step}\n{fingerprint}\n{partition}\n".encode())
+    lines = [f"{step}\n{fingerprint}\n{partition}\n"]
     for (producer, kind), parts in pieces.items():
-        digest.update(f"<{producer}.{kind}\n".encode())
+        lines.append(f"<{producer}.{kind}\n")
         for piece in parts:
-            if piece.slice.rows or piece.slice.length:
-                digest.update(f"{piece.partition} {piece.slice.sha256}\n".encode())
-    for name in dead:
-        digest.update(f"!{name}\n".encode())
-    return digest.hexdigest()
+            part = piece.slice
+            if part.rows or part.length:
+                lines.append(f"{piece.partition} {part.sha256}\n")
+    lines.extend(f"!{name}\n" for name in dead)
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
 def plan_step(

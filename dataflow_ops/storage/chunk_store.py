@@ -148,7 +148,7 @@ class ChunkStore:
 
     def listing(self, prefix: str = "data/") -> dict[str, tuple[int, int]]:
         """Everything under a prefix, in one pass, for :meth:`absent`."""
-        return {blob.uri: (blob.size, blob.mtime_ns) for blob in self.blobs.list(prefix)}
+        return {uri: (size, mtime_ns) for uri, size, mtime_ns in self.blobs.list(prefix)}
 
     def absent(self, outputs: Sequence[Output], listing: Listing | None = None) -> list[Output]:
         """Those outputs that are gone or broken.

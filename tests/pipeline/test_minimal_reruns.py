@@ -94,7 +94,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for times in (2, 3, 4):
         text = prose.note(7_000 + times, pool, 24).replace(".\n", ",\n").replace(":\n", ",\n").split("\n")
         joined = [" ".join(text[i : i + times]).rstrip(",") + "." for i in range(0, 24, times)]
-        (folder / "notes" / f"long-{times}.txt").write_text("\n".join(joined), encoding="utf-8")
+        (folder / "notes" / f"by-{times}.txt").write_text("\n".join(joined), encoding="utf-8")
     site = Site(folder)
     first = site.run()
     assert first == {name: tasks for name, (tasks, _, _) in site.last.items()}
@@ -119,7 +119,7 @@ def test_the_same_again_runs_nothing(site: Site) -> None:
 
 def test_a_bound_that_changes_one_verdict_goes_on_with_its_chunk(site: Site) -> None:
     chunks = len(site.chunks())
-    judged_anew, told_anew = site.chunk_of("notes/long-3.txt"), site.chunk_of("notes/long-4.txt")
+    judged_anew, told_anew = site.chunk_of("notes/by-3.txt"), site.chunk_of("notes/by-4.txt")
     ran = site.run(f"{BOUND}=300")
     assert ran.pop("match") <= 4  # the sixteen bands of one document lie in up to four prefixes
     assert ran == {
