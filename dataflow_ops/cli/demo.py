@@ -14,7 +14,14 @@ import typer
 
 from dataflow_ops.cli import airflow_process as airflow_
 from dataflow_ops.cli.console import ERR, OUT, print_json, print_table
-from dataflow_ops.cli.options import DEFAULT_HOME, EXIT_FAILED, EXIT_WAITING, HomeOption, JsonOption
+from dataflow_ops.cli.options import (
+    DEFAULT_HOME,
+    EXIT_FAILED,
+    EXIT_WAITING,
+    PANEL_RUN,
+    HomeOption,
+    JsonOption,
+)
 from dataflow_ops.errors import ConfigError
 
 DAG_ID = "demo__full"
@@ -219,4 +226,4 @@ def _say(text: str, style: str | None = None) -> None:
 
 def register(app: typer.Typer) -> None:
     """Add the command to an app."""
-    app.command()(demo)
+    app.command(rich_help_panel=PANEL_RUN)(demo)

@@ -19,7 +19,7 @@ AllOption = Annotated[bool, typer.Option("--all", help="All open letters.")]
 @app.command("list")
 def list_(
     error: ErrorOption = None,
-    limit: Annotated[int, typer.Option(min=1)] = 50,
+    limit: Annotated[int, typer.Option(min=1, help="How many to show.")] = 50,
     home: HomeOption = DEFAULT_HOME,
     as_json: JsonOption = False,
 ) -> None:

@@ -8,7 +8,15 @@ from typing import Annotated
 import typer
 
 from dataflow_ops.cli.console import OUT, print_json, print_table
-from dataflow_ops.cli.options import DEFAULT_HOME, EXIT_FAILED, HomeOption, JsonOption
+from dataflow_ops.cli.options import (
+    DEFAULT_HOME,
+    EXIT_FAILED,
+    PANEL_LOOK,
+    PANEL_MACHINE,
+    PANEL_VERSIONS,
+    HomeOption,
+    JsonOption,
+)
 
 RunOption = Annotated[str | None, typer.Option("--run", help="Run; the newest when left out.")]
 
@@ -92,5 +100,7 @@ def doctor(home: HomeOption = DEFAULT_HOME, as_json: JsonOption = False) -> None
 
 def register(app: typer.Typer) -> None:
     """Add the commands to an app."""
-    for command in (lineage, audit, report, doctor):
-        app.command()(command)
+    for command in (lineage, audit):
+        app.command(rich_help_panel=PANEL_LOOK)(command)
+    app.command(rich_help_panel=PANEL_VERSIONS)(report)
+    app.command(rich_help_panel=PANEL_MACHINE)(doctor)

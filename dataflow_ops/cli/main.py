@@ -9,35 +9,47 @@ import typer
 
 from dataflow_ops import __version__
 from dataflow_ops.cli import demo, letter_commands, look_commands, run_commands, version_commands
-from dataflow_ops.cli.console import ERR
-from dataflow_ops.cli.options import EXIT_FAILED, EXIT_USAGE
-from dataflow_ops.errors import ConfigError, DataFlowError, StorageFull
+from dataflow_ops.cli.console import ERR, print_json
+from dataflow_ops.cli.options import (
+    EXIT_FAILED,
+    EXIT_USAGE,
+    PANEL_LOOK,
+    PANEL_MACHINE,
+    PANEL_VERSIONS,
+    JsonOption,
+)
+from dataflow_ops.errors import ConfigError, DataFlowError, StorageFull, VersionError
 
 app = typer.Typer(
     name="dataflow",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
-    help="Turns raw documents into versioned training sets. Exit codes: 0 done, 1 failed, 2 usage, 3 paused,"
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Turns raw documents into versioned training sets. Begin with `dataflow demo`, or with"
+    " `dataflow run JOB`. Every command takes --json. Exit codes: 0 done, 1 failed, 2 usage, 3 paused,"
     " 4 done with something waiting for a person.",
 )
 run_commands.register(app)
 look_commands.register(app)
-app.add_typer(version_commands.app, name="versions")
-app.add_typer(letter_commands.app, name="dead-letters")
+app.add_typer(version_commands.app, name="versions", rich_help_panel=PANEL_VERSIONS)
+app.add_typer(letter_commands.app, name="dead-letters", rich_help_panel=PANEL_LOOK)
 demo.register(app)
 
 
-@app.command()
-def version() -> None:
+@app.command(rich_help_panel=PANEL_MACHINE)
+def version(as_json: JsonOption = False) -> None:
     """Print the version of DataFlow."""
-    typer.echo(__version__)
+    if as_json:
+        print_json({"version": __version__})
+    else:
+        typer.echo(__version__)
 
 
 def main() -> None:
     """Entry point: typed errors become one line that says what to do, and an exit code."""
     try:
-        app()
+        app(prog_name="dataflow")
     except ConfigError as e:
         ERR.print(f"error: {e}", markup=False, style="red")
         sys.exit(EXIT_USAGE)
@@ -47,6 +59,9 @@ def main() -> None:
             markup=False,
             style="red",
         )
+        sys.exit(EXIT_FAILED)
+    except VersionError as e:
+        ERR.print(f"error: {e}", markup=False, style="red")
         sys.exit(EXIT_FAILED)
     except DataFlowError as e:
         ERR.print(f"error: {type(e).__name__}: {e}", markup=False, style="red")

@@ -19,3 +19,9 @@ JsonOption = Annotated[
 DEFAULT_HOME = Path(".dataflow")
 
 EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_PAUSED, EXIT_WAITING = range(5)
+
+PANEL_RUN = "Run"
+PANEL_LOOK = "Look at a run"
+PANEL_VERSIONS = "Versions"
+PANEL_MACHINE = "This machine"
+"""Headings under which ``dataflow --help`` lists the commands."""

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import getpass
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+import yaml
 
 from dataflow_ops.cli.console import ERR, OUT, ConsoleReporter, print_json, print_table
-from dataflow_ops.cli.options import DEFAULT_HOME, EXIT_PAUSED, EXIT_WAITING, HomeOption, JsonOption
+from dataflow_ops.cli.options import (
+    DEFAULT_HOME,
+    EXIT_PAUSED,
+    EXIT_WAITING,
+    PANEL_LOOK,
+    PANEL_RUN,
+    HomeOption,
+    JsonOption,
+)
 from dataflow_ops.errors import ConfigError
+from dataflow_ops.pipeline.flow import LAYERS
 from dataflow_ops.settings import SourceSettings, load_job
 
 
@@ -20,18 +31,30 @@ def run(
     source: Annotated[
         list[str] | None,
         typer.Option(
-            "--source", help="Add a source: PATH or KIND:PATH (files, jsonl, parquet, warc, git, http)."
+            "--source",
+            metavar="PATH",
+            help="Add a source: PATH, or KIND:PATH with files, jsonl, parquet, warc, git or http.",
         ),
     ] = None,
-    until: Annotated[str | None, typer.Option(help="Stop after this layer.")] = None,
+    until: Annotated[
+        str | None,
+        typer.Option(metavar="LAYER", help=f"Stop after this layer: {', '.join(LAYERS)}."),
+    ] = None,
     workers: Annotated[
         int | None, typer.Option(min=0, help="Worker processes; 0 runs in this one. Default: cores.")
     ] = None,
     set_: Annotated[
-        list[str] | None, typer.Option("--set", help="section.key=value; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Change a value of the job file, as section.key=value; may be repeated.",
+        ),
     ] = None,
-    mode: Annotated[str, typer.Option(help="full")] = "full",
-    promote: Annotated[bool, typer.Option(help="With --set: let the version become current.")] = False,
+    mode: Annotated[str, typer.Option(help="'full' makes the version from all sources.")] = "full",
+    promote: Annotated[
+        bool, typer.Option("--promote", help="Let a version that was made with --set become current.")
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="List sources and chunks; write nothing.")
     ] = False,
@@ -42,8 +65,14 @@ def run(
     from dataflow_ops.pipeline.run import dry_run_of, run_job
 
     if mode != "full":
-        raise ConfigError(f"--mode {mode}: only 'full' is there")
-    settings = load_job(job, set_ or (), [_source(s) for s in source or ()])
+        raise ConfigError(f"--mode {mode}: there is no such mode; leave it out, or use --mode full")
+    if not job.is_file():
+        raise ConfigError(
+            f"{job}: there is no job file of this name. The shortest one is\n"
+            "dataset: {id: NAME}\n"
+            "with --source PATH on the command line; jobs/demo.yaml is a longer example"
+        )
+    settings = load_job(job, _readable(set_ or ()), [_source(s) for s in source or ()])
     if dry_run:
         _show_listing(dry_run_of(settings), as_json)
         return
@@ -63,7 +92,9 @@ def run(
 
 def resume(
     run_id: Annotated[str | None, typer.Argument(help="Run; the newest when left out.")] = None,
-    workers: Annotated[int | None, typer.Option(min=0)] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=0, help="Worker processes; 0 runs in this one. Default: cores.")
+    ] = None,
     home: HomeOption = DEFAULT_HOME,
     as_json: JsonOption = False,
 ) -> None:
@@ -125,7 +156,19 @@ def status(
 def register(app: typer.Typer) -> None:
     """Add the commands to an app."""
     for command in (run, resume, pause, status):
-        app.command()(command)
+        app.command(rich_help_panel=PANEL_LOOK if command is status else PANEL_RUN)(command)
+
+
+def _readable(pairs: Sequence[str]) -> Sequence[str]:
+    for pair in pairs:
+        try:
+            yaml.safe_load(pair.partition("=")[2])
+        except yaml.YAMLError as e:
+            raise ConfigError(
+                f"--set {pair!r}: the value can't be read; write it as in a job file, and quote it for the"
+                " shell if it holds brackets or blanks"
+            ) from e
+    return pairs
 
 
 def _source(text: str) -> SourceSettings:
@@ -143,10 +186,11 @@ def _source(text: str) -> SourceSettings:
 
 
 def _show_listing(found: dict[str, Any], as_json: bool) -> None:
+    columns = ("source", "kind", "files", "bytes", "chunks")
     if as_json:
-        print_json(found)
+        print_json({"sources": [dict(zip(columns, row, strict=True)) for row in found["sources"]]})
         return
-    print_table("Sources", ("source", "kind", "files", "bytes", "chunks"), found["sources"])
+    print_table("Sources", columns, found["sources"])
     OUT.print("Nothing was written. Leave out --dry-run to run it.")
 
 

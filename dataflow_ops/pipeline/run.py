@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from dataflow_ops.engine.context import Hooks
 from dataflow_ops.engine.faults import plain, told_plainly
-from dataflow_ops.errors import DataFlowError, SourceChanged
+from dataflow_ops.errors import ConfigError, DataFlowError, SourceChanged
 from dataflow_ops.layers.ingest.discover import DiscoverStep
 from dataflow_ops.layers.ingest.listing import list_sources
 from dataflow_ops.pipeline.driver import Reporter, RunPaused
@@ -19,6 +19,7 @@ from dataflow_ops.pipeline.flow import steps_until
 from dataflow_ops.pipeline.home import Home, open_home
 from dataflow_ops.pipeline.session import Session, create_run, latest_run
 from dataflow_ops.settings import JobSettings
+from dataflow_ops.state.machine import LIVE_RUNS
 from dataflow_ops.state.store import StateStore
 
 CHANGES_FOLLOWED = 3
@@ -84,11 +85,20 @@ def resume_run(
 
 
 def pause_run(home_path: Path, run_id: str | None, who: str, why: str) -> str:
-    """Set the pause flag of a run; return its id."""
+    """Set the pause flag of a run; return its id.
+
+    Raises:
+        ConfigError: there is no such run, or it has ended.
+    """
     home = open_home(home_path, create=False)
     state = StateStore(home.state_url)
     try:
         run_id = run_id or latest_run(state)
+        row = state.get_run(run_id)
+        if row is None:
+            raise ConfigError(f"no run '{run_id}' here; `dataflow status` shows the newest")
+        if row.state not in LIVE_RUNS:
+            raise ConfigError(f"run '{run_id}' is {row.state}: there is nothing to pause")
         state.set_pause("run", run_id, who, why)
         return run_id
     finally:
