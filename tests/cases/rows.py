@@ -112,6 +112,7 @@ FILE_CASES = (
             f"{NOTHING}::test_no_documents_give_an_empty_version",
             f"{NOTHING}::test_a_day_that_is_empty_after_one_that_was_not",
             f"{PARSE}::test_empty_file_among_others",
+            "airflow::test_an_empty_source_is_a_successful_run",
             f"{LAYER['parse']}::test_empty_files_are_no_error",
         ),
     ),
