@@ -48,26 +48,24 @@ class WorkQueue:
                 for i, spec in enumerate(specs)
                 if linked.get((spec.step, spec.partition)) != (spec.key, i)
             ]
-            insert_missing(connection, task, [_new(spec, now) for _, spec in new])
-            upsert(
-                connection,
-                run_task,
-                [
-                    {
-                        "run_id": run_id,
-                        "step": spec.step,
-                        "partition": spec.partition,
-                        "task_key": spec.key,
-                        "ordinal": i,
-                    }
-                    for i, spec in new
-                ],
-            )
+            known = self._known(connection, [spec.key for _, spec in new])
+            insert_missing(connection, task, [_new(spec, now) for _, spec in new if spec.key not in known])
+            # Nobody else links meanwhile: what was not there a moment ago needs no second look.
+            fresh = [(i, spec) for i, spec in new if (spec.step, spec.partition) not in linked]
+            moved = [(i, spec) for i, spec in new if (spec.step, spec.partition) in linked]
+            insert_missing(connection, run_task, [_link(run_id, i, spec) for i, spec in fresh])
+            upsert(connection, run_task, [_link(run_id, i, spec) for i, spec in moved])
             connection.execute(
                 sa.update(task)
                 .where(task.c.state == "CANCELLED", self.db.among(task.c.key, [s.key for s in specs]))
                 .values(state=move("CANCELLED", "enqueue"), attempt=0)
             )
+
+    def _known(self, connection: sa.Connection, keys: Sequence[str]) -> set[str]:
+        if not keys:
+            return set()
+        query = sa.select(task.c.key).where(self.db.among(task.c.key, sorted(keys)))
+        return set(connection.execute(query).scalars())
 
     def keep_partitions(self, run_id: str, step: str, partitions: Sequence[str]) -> int:
         """Unlink a step's other partitions from the run: its sources changed since it listed them before.
@@ -136,6 +134,16 @@ def _links(connection: sa.Connection, run_id: str, steps: set[str]) -> dict[tupl
         c.run_id == run_id, c.step.in_(sorted(steps))
     )
     return {(step, part): (key, i) for step, part, key, i in connection.execute(query)}
+
+
+def _link(run_id: str, ordinal: int, spec: TaskSpec) -> dict[str, object]:
+    return {
+        "run_id": run_id,
+        "step": spec.step,
+        "partition": spec.partition,
+        "task_key": spec.key,
+        "ordinal": ordinal,
+    }
 
 
 def _new(spec: TaskSpec, now: float) -> dict[str, object]:
