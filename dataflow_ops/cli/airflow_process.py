@@ -19,8 +19,8 @@ from typing import IO
 
 from dataflow_ops.errors import ConfigError, StateError
 
-GRACE_S = 10.0
-"""How long a child may take to end before it is killed."""
+GRACE_S = 3.0
+"""How long a child may take to end before it is killed: a task may be killed anywhere, at no loss."""
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
@@ -154,14 +154,21 @@ def run_airflow(
 
 
 def last_lines(log: Path, most: int = 12) -> list[str]:
-    """The end of a log that tells what went wrong: from the last traceback on, else its last lines."""
+    """What went wrong, out of a log: its last traceback, else from its last error on, else its end.
+
+    Of a long one the beginning and the end are kept: where it was called, and the message.
+    """
     text = _ANSI.sub("", _tail(log, 200_000))
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
-    starts = [i for i, line in enumerate(lines) if "Traceback" in line or _is_error(line)]
-    if not starts:
-        return lines[-most:]
-    block = lines[starts[-1] :]
-    # A traceback's last line is its message; what stands above is where it happened.
+    traces = [i for i, line in enumerate(lines) if line.startswith("Traceback (most recent call last)")]
+    errors = [i for i, line in enumerate(lines) if _is_error(line)]
+    if traces:
+        first = traces[-1]
+        # What follows the message is Airflow tidying up.
+        last = next((i for i in range(first + 1, len(lines)) if not lines[i].startswith(" ")), len(lines) - 1)
+        block = lines[first : last + 1]
+    else:
+        block = lines[errors[-1] :] if errors else lines[-most:]
     return block if len(block) <= most else [*block[: most // 3], "…", *block[-(most - most // 3) :]]
 
 

@@ -78,9 +78,14 @@ def _through_airflow(env: dict[str, str], home: Path, lock: int) -> None:
         _failed("Airflow's database could not be prepared", log)
     _say(f"Running DAG {DAG_ID} in Airflow's own process; its log is {log}")
     watch = Watch(home)
-    code = airflow_.run_airflow(["dags", "test", DAG_ID], env, log, lock, watch)
+    try:
+        code = airflow_.run_airflow(["dags", "test", DAG_ID], env, log, lock, watch)
+    except airflow_.Interrupted:
+        watch.give_up("interrupted")
+        raise
     watch.last()
     if code:
+        watch.give_up(f"Airflow ended with exit code {code}")
         _failed("the DAG run failed", log)
 
 
@@ -120,6 +125,14 @@ class Watch:
         """Look once more, now that nothing goes on any more."""
         self._over = True
         self()
+
+    def give_up(self, why: str) -> None:
+        """Nobody drives this call's run any more: let its state say so."""
+        from dataflow_ops.pipeline.bundles import give_up_run
+
+        run = self._run()
+        if run not in ("", self._before):
+            give_up_run(self._home, run, why)
 
     def _run(self) -> str:
         found = self._look()
@@ -181,7 +194,7 @@ def _tell(found: dict[str, Any], python: str) -> None:
         ("", ""),
         ("Documents", f"{sum(found['media'].values()):,} parsed: {media}"),
         ("Tasks", f"{work} ({found['seconds']:.0f} s in all)"),
-        ("Version", f"{found['version']}: {found['documents']} documents, {found['tokens']} tokens"),
+        ("Version", f"{found['version']}: {found['documents']} documents, tokens: {found['tokens']}"),
         *(("Note", note) for note in found["notes"]),
         ("Shards", found["shards"]),
         ("Report", f"{found['report']} (open it in a browser)"),

@@ -18,7 +18,7 @@ from dataflow_ops.cli.options import (
     PANEL_VERSIONS,
     JsonOption,
 )
-from dataflow_ops.errors import ConfigError, DataFlowError, StorageFull, VersionError
+from dataflow_ops.errors import ConfigError, DataFlowError, StorageFull
 
 app = typer.Typer(
     name="dataflow",
@@ -60,11 +60,8 @@ def main() -> None:
             style="red",
         )
         sys.exit(EXIT_FAILED)
-    except VersionError as e:
-        ERR.print(f"error: {e}", markup=False, style="red")
-        sys.exit(EXIT_FAILED)
     except DataFlowError as e:
-        ERR.print(f"error: {type(e).__name__}: {e}", markup=False, style="red")
+        ERR.print(f"error: {e} ({type(e).__name__})", markup=False, style="red")
         sys.exit(EXIT_FAILED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -18,6 +18,7 @@ from dataflow_ops.pipeline.flow import STEPS, partitions, steps_until
 from dataflow_ops.pipeline.home import open_home
 from dataflow_ops.pipeline.session import Session, create_run, data_date_of
 from dataflow_ops.settings import load_job
+from dataflow_ops.state.store import StateStore
 
 MAX_BUNDLES = 256
 """Most mapped tasks of a step: an orchestrator's task costs about a second whatever is in it."""
@@ -176,6 +177,14 @@ def finish_run(
         "state": result.state,
         "current": result.current,
     }
+
+
+def give_up_run(home_path: Path, run_id: str, why: str) -> None:
+    """Record that whoever drove a run is gone; nothing to do for one that has ended."""
+    with StateStore(open_home(home_path, create=False).state_url) as state:
+        row = state.get_run(run_id)
+        if row is not None and row.state == "RUNNING":
+            state.set_run_state(run_id, "FAILED", why)
 
 
 @contextmanager
