@@ -88,8 +88,9 @@ class Standings:
         for text, times in Counter(columns[4]).items():
             for reason, n in json.loads(text).items() if text else ():
                 skipped[reason] = skipped.get(reason, 0) + n * times
-        sums = [sum(column) for column in (*columns[:4], *columns[5:])]
-        return Counts(*sums[:4], skipped, *sums[4:])
+        documents_in, kept, rejected, dead = (sum(column) for column in columns[:4])
+        documents_out, bytes_in, tokens_out = (sum(column) for column in columns[5:])
+        return Counts(documents_in, kept, rejected, dead, skipped, documents_out, bytes_in, tokens_out)
 
 
 class Lookup:
