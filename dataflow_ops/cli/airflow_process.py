@@ -165,8 +165,10 @@ def last_lines(log: Path, most: int = 12) -> list[str]:
     if traces:
         first = traces[-1]
         # What follows the message is Airflow tidying up.
-        last = next((i for i in range(first + 1, len(lines)) if not lines[i].startswith(" ")), len(lines) - 1)
-        block = lines[first : last + 1]
+        flush = [i for i in range(first + 1, len(lines)) if not lines[i].startswith(" ")]
+        # From the message to the next line that is not indented: a message may have several lines.
+        after = flush[1] if len(flush) > 1 else len(lines)
+        block = lines[first:after]
     else:
         block = lines[errors[-1] :] if errors else lines[-most:]
     return block if len(block) <= most else [*block[: most // 3], "…", *block[-(most - most // 3) :]]

@@ -102,6 +102,8 @@ def test_the_end_of_a_log_is_what_went_wrong(tmp_path: Path) -> None:
     log.write_text("noise\n" * 50 + "\n".join(trace) + "\nPost execute\n")
     found = airflow_process.last_lines(log, 12)
     assert (found[0], found[-1], len(found)) == (trace[0], trace[-1], 13)
+    log.write_text("Traceback (most recent call last):\n  frame\nConfigError: job:\n  key: wrong\nPost\n")
+    assert airflow_process.last_lines(log)[-2:] == ["ConfigError: job:", "  key: wrong"]
     log.write_text("fine\n[error    ] no such table\nthen this\n")
     assert airflow_process.last_lines(log) == ["[error    ] no such table", "then this"]
     assert airflow_process.last_lines(tmp_path / "none") == []
