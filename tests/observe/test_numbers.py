@@ -68,6 +68,13 @@ def test_drift_sees_what_came_and_went():
     assert found[0].name == "books"
 
 
+def test_the_row_of_all_others_drifts_like_any_other():
+    one, other = side(en=90), side(en=80)
+    for found, rest in ((one, 10), (other, 20)):
+        found["shares"]["domain"].append({"name": None, "documents": rest, "tokens": rest})
+    assert {d.name: round(d.move, 6) for d in drift.compare(one, other)} == {"en": -0.1, "all others": 0.1}
+
+
 def test_drift_at_the_limit_is_within():
     found = drift.compare(side(a=50, b=50), side(a=55, b=45), {"domain": 0.05})
     assert found
