@@ -49,6 +49,8 @@ class Pool(AbstractContextManager["Pool"]):
         self._wanted = workers
         self._slots: list[_Slot] = []
         self._inline: object | None = None
+        self.cut_off: list[TaskSpec] = []
+        """Tasks whose workers :meth:`close` had to kill."""
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -78,6 +80,8 @@ class Pool(AbstractContextManager["Pool"]):
             if slot.process.is_alive():
                 slot.process.kill()
                 slot.process.join()
+                if slot.spec is not None:
+                    self.cut_off.append(slot.spec)
         self._slots.clear()
 
     def run(

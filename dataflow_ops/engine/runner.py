@@ -6,6 +6,7 @@ import hashlib
 import time
 import traceback
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -108,6 +109,11 @@ def run_task(deps: TaskDeps, step: Step, spec: TaskSpec, index: OutputIndex, num
             return _attempt(deps, step, spec, claim, side, beat, began, cpu)
     except LeaseLost as e:
         return TaskOutcome(spec, "busy", f"LeaseLost: {e}", seconds=time.monotonic() - began)
+    except (KeyboardInterrupt, SystemExit):
+        # Somebody wants this process to end; the task has done nothing wrong.
+        with suppress(DataFlowError):
+            give_back(deps.state, claim)
+        raise
     except Exception as e:  # noqa: BLE001 - a fault in any step must end in state, with its trace, not in a dead worker
         return _failed(deps, spec, claim, e, began)
 
@@ -279,7 +285,7 @@ def _failed(deps: TaskDeps, spec: TaskSpec, claim: Claim, error: Exception, bega
     try:
         # A source that moved, or an input that somebody else must make again, costs no attempt either.
         if damaged or is_blameless(error) or isinstance(error, SourceChanged):
-            _give_back(deps, claim)
+            give_back(deps.state, claim)
         else:
             attempts = 1 << 30 if systemic else deps.context.settings.run.max_attempts
             state = deps.state.fail(claim, type(error).__name__, str(error), trace, attempts)
@@ -298,13 +304,17 @@ def _failed(deps: TaskDeps, spec: TaskSpec, claim: Claim, error: Exception, bega
     )
 
 
-def _give_back(deps: TaskDeps, claim: Claim) -> None:
-    """PAUSED where the cursor stands: the next claim uses no attempt, and goes on from there."""
-    at = deps.state.read_cursor(claim.key)
+def give_back(state: StateStore, claim: Claim) -> None:
+    """PAUSED where the cursor stands: the next claim uses no attempt, and goes on from there.
+
+    Raises:
+        LeaseLost: another attempt owns the task.
+    """
+    at = state.read_cursor(claim.key)
     if at is None:
-        deps.state.pause_task(claim, 0)
+        state.pause_task(claim, 0)
     else:
-        deps.state.pause_task(claim, at.offset, at.processed_rows, at.detail)
+        state.pause_task(claim, at.offset, at.processed_rows, at.detail)
 
 
 def _told(error: Exception) -> str:

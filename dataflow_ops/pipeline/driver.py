@@ -31,6 +31,9 @@ MAX_RETRIES = 100
 """Most times that the dead letters of one task may be put back."""
 
 
+LIST_DAMAGED = "the stored list of sources is damaged: start the run again, so that it is listed anew"
+
+
 class Reporter(Protocol):
     """Hears of progress."""
 
@@ -116,6 +119,8 @@ class Driver:
         try:
             table = self.chunks.read(output, "", (column,), verify=True)
         except CorruptOutput as e:
+            if not self.has_listing:
+                raise RunFailed(LIST_DAMAGED) from e
             e.producer_key = self.index.finished("discover")["all"].key
             raise
         return list(table.column(column).to_pylist())
@@ -168,9 +173,7 @@ class Driver:
             RunFailed: this process has listed nothing.
         """
         if not self.has_listing:
-            raise RunFailed(
-                "the stored list of sources is damaged: start the run again, so that it is listed anew"
-            )
+            raise RunFailed(LIST_DAMAGED)
         steps = self.steps
         with Pool(self.context, lambda _: steps, 0) as pool:
             self.pool, before = pool, self.pool

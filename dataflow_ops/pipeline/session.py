@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import secrets
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -14,10 +14,11 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
-from dataflow_ops.engine.context import Hooks, NoHooks, RunContext
+from dataflow_ops.engine.context import Hooks, NoHooks, RunContext, owner_is_gone
 from dataflow_ops.engine.pool import Pool
+from dataflow_ops.engine.runner import give_back
 from dataflow_ops.engine.tidy import tidy
-from dataflow_ops.errors import ConfigError, IllegalMove
+from dataflow_ops.errors import ConfigError, DataFlowError, IllegalMove, LeaseLost
 from dataflow_ops.layers.ingest.listing import list_sources
 from dataflow_ops.pipeline.build import build_steps
 from dataflow_ops.pipeline.driver import Driver, Reporter
@@ -26,6 +27,7 @@ from dataflow_ops.settings import JobSettings, parse_job
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.storage.chunk_store import ChunkStore
 from dataflow_ops.storage.local import LocalStore
+from dataflow_ops.values import Claim
 
 
 def data_date_of(settings: JobSettings, moment: dt.datetime | None = None) -> str:
@@ -123,9 +125,19 @@ class Session(AbstractContextManager["Session"]):
         self.close()
 
     def close(self) -> None:
-        """End the workers and close the state store."""
-        self.pool.close()
-        self.state.close()
+        """End the workers and close the state store. What they were made to drop costs no attempt."""
+        try:
+            self.pool.close()
+            for record in self.state.records([spec.key for spec in self.pool.cut_off]).values():
+                if record.state == "RUNNING" and owner_is_gone(record.owner):
+                    with suppress(LeaseLost):
+                        give_back(
+                            self.state, Claim(record.key, record.epoch, record.attempt, record.owner or "")
+                        )
+        except DataFlowError as e:
+            self.driver.reporter.note(f"tasks that were cut off could not be given back: {e}")
+        finally:
+            self.state.close()
 
     def discover(self, *, relist: bool = False) -> None:
         """Run ``discover`` in this process; with ``relist`` after a new look at the sources."""

@@ -51,11 +51,18 @@ def wanted(job: Path, scored: Path, tmp_path_factory: pytest.TempPathFactory) ->
     return published(home)
 
 
-@pytest.mark.parametrize("hurt", [flip, cut, os.unlink], ids=["flipped", "cut", "gone"])
+TEXT = "data/parse/*/*.text.parquet"
+
+
 @pytest.mark.parametrize(
-    "pattern",
-    ["data/parse/*/*.text.parquet", "data/discover/*/*.chunks.parquet", "data/confirm/*/*.parquet"],
-    ids=["text", "chunk-list", "sliced"],
+    ("pattern", "hurt"),
+    [
+        (TEXT, flip),
+        (TEXT, cut),
+        (TEXT, os.unlink),
+        ("data/discover/*/*.chunks.parquet", flip),
+        ("data/discover/*/*.files.parquet", os.unlink),
+    ],
 )
 def test_an_output_that_later_steps_read(
     job: Path,

@@ -79,6 +79,25 @@ def test_killed_at_random_and_started_again(job: Path, wanted: dict[str, str], t
     assert published(homes[-1]) == wanted
 
 
+@pytest.mark.parametrize("workers", [0, 1])
+def test_interrupted_by_a_person_costs_no_attempt(
+    job: Path, wanted: dict[str, str], tmp_path: Path, workers: int
+) -> None:
+    home, mark = tmp_path / "home", tmp_path / "mark"
+    hang = trouble.Hang("before commit unite", mark)
+    process = child.start(job, home, workers=workers, hooks=hang)
+    wait_for(mark)
+    os.killpg(process.pid, signal.SIGINT)  # Ctrl-C reaches the whole group
+    child.end(process, expect=None)
+    state = StateStore(open_home(home).state_url)
+    run = state.list_runs()[0]
+    [unite] = state.records_of_step(run.run_id, "unite").values()
+    assert (unite.state, unite.attempt) == ("PAUSED", 1)
+    assert inside.run(job, home).state == "SUCCEEDED"
+    assert state.records([unite.key])[unite.key].attempt == 1
+    assert published(home) == wanted
+
+
 def test_a_database_that_is_locked_for_seconds(job: Path, wanted: dict[str, str], tmp_path: Path) -> None:
     home = tmp_path / "home"
 

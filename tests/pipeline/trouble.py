@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,6 +44,19 @@ class Poison:
     def reached(self, point: str) -> None:
         if point == self.point and partition_here() == self.partition:
             os.kill(os.getpid(), signal.SIGKILL)
+
+
+@dataclass(frozen=True)
+class Hang:
+    """Stays at a point for half a minute, after leaving a mark."""
+
+    point: str
+    marker: Path
+
+    def reached(self, point: str) -> None:
+        if point == self.point:
+            self.marker.touch()
+            time.sleep(30)
 
 
 @dataclass(frozen=True)
