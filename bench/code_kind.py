@@ -22,11 +22,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dataflow_ops.job_file import parse_job
 from dataflow_ops.layers.filter import profile
 from dataflow_ops.layers.filter.measures import Context, Measures
 from dataflow_ops.layers.filter.rule import KINDS
 from dataflow_ops.layers.filter.step import FilterStep
-from dataflow_ops.settings import parse_job
 
 LANGUAGES = (
     "c h cpp hpp cc java js rs go sql sh pl pm php lua R css tcl f90 pyx cmake proto vim el m4 awk cs asm"

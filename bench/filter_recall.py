@@ -21,8 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from dataflow_ops.job_file import parse_job
 from dataflow_ops.layers.filter.step import FilterStep
-from dataflow_ops.settings import parse_job
 
 CONTROL = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x{80}-\x{9f}]"
 BATCH = 8192

@@ -28,11 +28,12 @@ import sqlalchemy as sa
 from dataflow_ops.cli.console import ConsoleReporter
 from dataflow_ops.engine.context import RunContext
 from dataflow_ops.engine.pool import Pool
+from dataflow_ops.job_file import parse_job
 from dataflow_ops.layers.ingest.discover import CHUNKS
 from dataflow_ops.pipeline.build import build_steps
 from dataflow_ops.pipeline.driver import Driver, Planned
 from dataflow_ops.pipeline.flow import STEP_NAMES
-from dataflow_ops.settings import JobSettings, parse_job
+from dataflow_ops.settings import JobSettings
 from dataflow_ops.state.database import dump
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.state.tables import task, task_output

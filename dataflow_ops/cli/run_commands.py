@@ -22,8 +22,9 @@ from dataflow_ops.cli.options import (
     JsonOption,
 )
 from dataflow_ops.errors import ConfigError
+from dataflow_ops.job_file import load_job
 from dataflow_ops.pipeline.flow import LAYERS
-from dataflow_ops.settings import SourceSettings, load_job
+from dataflow_ops.settings import SourceSettings
 
 
 def run(

@@ -12,12 +12,12 @@ from typing import Any
 from dataflow_ops.engine.faults import told_plainly
 from dataflow_ops.engine.runner import TaskOutcome
 from dataflow_ops.errors import DataFlowError, SourceChanged
+from dataflow_ops.job_file import load_job
 from dataflow_ops.pipeline.driver import RunFailed, RunPaused, StepReport
 from dataflow_ops.pipeline.finish import finish
 from dataflow_ops.pipeline.flow import STEPS, partitions, steps_until
 from dataflow_ops.pipeline.home import open_home
 from dataflow_ops.pipeline.session import Session, create_run, data_date_of
-from dataflow_ops.settings import load_job
 from dataflow_ops.state.store import StateStore
 
 MAX_BUNDLES = 256

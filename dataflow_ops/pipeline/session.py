@@ -19,11 +19,12 @@ from dataflow_ops.engine.pool import Pool
 from dataflow_ops.engine.runner import give_back
 from dataflow_ops.engine.tidy import tidy
 from dataflow_ops.errors import ConfigError, DataFlowError, IllegalMove, LeaseLost
+from dataflow_ops.job_file import parse_job
 from dataflow_ops.layers.ingest.listing import list_sources
 from dataflow_ops.pipeline.build import build_steps
 from dataflow_ops.pipeline.driver import Driver, Reporter
 from dataflow_ops.pipeline.home import Home
-from dataflow_ops.settings import JobSettings, parse_job
+from dataflow_ops.settings import JobSettings
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.storage.chunk_store import ChunkStore
 from dataflow_ops.storage.local import LocalStore

@@ -27,8 +27,8 @@ class Peaks:
 
 def main(job: Path, home: Path, until: str) -> None:
     from dataflow_ops.cli.console import ConsoleReporter
+    from dataflow_ops.job_file import load_job
     from dataflow_ops.pipeline.run import run_job
-    from dataflow_ops.settings import load_job
 
     log = home.with_name("peaks.txt")
     reporter = ConsoleReporter(quiet=True)

@@ -19,13 +19,13 @@ from dataflow_ops.cli.console import ConsoleReporter
 from dataflow_ops.cli.main import main
 from dataflow_ops.engine.context import RunContext
 from dataflow_ops.engine.inputs import OutputIndex
+from dataflow_ops.job_file import load_job
 from dataflow_ops.pipeline.build import build_steps
 from dataflow_ops.pipeline.reader import RunReader
 from dataflow_ops.pipeline.run import run_job
 from dataflow_ops.pipeline.session import latest_run, parse_job_text
 from dataflow_ops.pipeline.tally import StepReport
 from dataflow_ops.schema import doc_id
-from dataflow_ops.settings import load_job
 from dataflow_ops.state.records import StepMetrics
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.storage.chunk_store import ChunkStore

@@ -14,10 +14,10 @@ from dataflow_ops.engine.context import RunContext
 from dataflow_ops.engine.inputs import plan_step
 from dataflow_ops.engine.runner import TaskOutcome
 from dataflow_ops.engine.worker import Worker
+from dataflow_ops.job_file import load_job
 from dataflow_ops.pipeline.build import build_steps
 from dataflow_ops.pipeline.home import open_home
 from dataflow_ops.pipeline.session import Session, create_run
-from dataflow_ops.settings import load_job
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.values import Numbers, TaskSpec
 from tests.cases.product import CASES, Product

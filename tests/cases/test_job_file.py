@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from dataflow_ops.settings import load_job
+from dataflow_ops.job_file import load_job
 from tests.cases.product import CASES, CONFIG, dataflow
 
 JOB = CONFIG / "web_corpus_v3.yaml"

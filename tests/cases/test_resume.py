@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from dataflow_ops.cli.console import ConsoleReporter
+from dataflow_ops.job_file import load_job
 from dataflow_ops.layers.parse import step as parse
 from dataflow_ops.pipeline.run import run_job
-from dataflow_ops.settings import load_job
 from dataflow_ops.state.store import StateStore
 from tests.cases.product import CASES, Product, dataflow
 

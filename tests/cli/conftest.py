@@ -60,8 +60,8 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def home(job: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home in which the job has run once. Shared: tests that change it take a copy."""
+    from dataflow_ops.job_file import load_job
     from dataflow_ops.pipeline.run import run_job
-    from dataflow_ops.settings import load_job
 
     folder = tmp_path_factory.mktemp("home")
     run_job(load_job(job), folder, workers=0, reporter=console.ConsoleReporter(quiet=True))

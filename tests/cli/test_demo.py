@@ -13,7 +13,7 @@ import pytest
 
 from dataflow_ops.cli import airflow_process, demo
 from dataflow_ops.errors import StateError
-from dataflow_ops.settings import load_job
+from dataflow_ops.job_file import load_job
 from tests.pipeline.harness import ROOT
 
 pytestmark = pytest.mark.xdist_group("cli")

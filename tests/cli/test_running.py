@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from dataflow_ops.job_file import load_job
 from dataflow_ops.pipeline.home import open_home
 from dataflow_ops.pipeline.session import create_run
-from dataflow_ops.settings import load_job
 from tests.cli.conftest import Dataflow
 
 pytestmark = pytest.mark.xdist_group("cli")

@@ -11,8 +11,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from dataflow_ops.engine.context import RunContext
+from dataflow_ops.job_file import parse_job
 from dataflow_ops.protocols import Input, OutputSpec, Partitioning, Side, Step
-from dataflow_ops.settings import JobSettings, parse_job
+from dataflow_ops.settings import JobSettings
 from dataflow_ops.state.migrate import migrate
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.values import Counts, Numbers, StepResult, TaskSpec

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 
 from dataflow_ops import schema
+from dataflow_ops.job_file import parse_job
 from dataflow_ops.observe import alarms
 from dataflow_ops.observe.metrics import RunMetrics
 from dataflow_ops.observe.report import build_report_data
 from dataflow_ops.observe.report_html import render
 from dataflow_ops.observe.texts import TEXTS
-from dataflow_ops.settings import parse_job
 
 HOSTILE = "<script>alert(1)</script>\"'&\x1b[31m{{x}}\ud800\u202e</style></title>"
 VOID = {"meta", "br", "hr", "img", "input", "link"}

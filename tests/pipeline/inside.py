@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from dataflow_ops.engine.runner import TaskOutcome
+from dataflow_ops.job_file import load_job
 from dataflow_ops.pipeline.finish import Finished
 from dataflow_ops.pipeline.run import run_job
 from dataflow_ops.pipeline.tally import StepReport
-from dataflow_ops.settings import load_job
 from dataflow_ops.values import TaskRecord, TaskSpec
 
 

@@ -41,8 +41,8 @@ class Record:
 
 def run(job: Path, home: Path, options: dict[str, Any]) -> int:
     from dataflow_ops.cli.console import ConsoleReporter
+    from dataflow_ops.job_file import load_job
     from dataflow_ops.pipeline.run import run_job
-    from dataflow_ops.settings import load_job
 
     hooks = None
     if "kill" in options:

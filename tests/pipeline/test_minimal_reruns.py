@@ -13,10 +13,10 @@ import yaml
 
 from dataflow_ops.cli.console import ConsoleReporter
 from dataflow_ops.engine.inputs import OutputIndex
+from dataflow_ops.job_file import load_job
 from dataflow_ops.pipeline.flow import STEP_NAMES, partitioning
 from dataflow_ops.pipeline.run import run_job
 from dataflow_ops.pipeline.session import latest_run
-from dataflow_ops.settings import load_job
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.storage.chunk_store import ChunkStore
 from dataflow_ops.storage.local import LocalStore

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from dataflow_ops import schema
+from dataflow_ops.job_file import parse_job
 from dataflow_ops.layers.dedup.confirm import ConfirmStep
 from dataflow_ops.layers.dedup.exact import ExactStep
 from dataflow_ops.layers.dedup.gather import GatherStep
@@ -20,7 +21,7 @@ from dataflow_ops.layers.dedup.sign import SignStep
 from dataflow_ops.layers.dedup.unite import UniteStep
 from dataflow_ops.layers.dedup.verify import VerifyStep
 from dataflow_ops.protocols import Input, RunStep, Step
-from dataflow_ops.settings import JobSettings, parse_job
+from dataflow_ops.settings import JobSettings
 from dataflow_ops.values import Counts, Numbers, StepResult
 
 STEPS = (SignStep, ExactStep, MatchStep, GatherStep, VerifyStep, UniteStep, ConfirmStep)

@@ -2,8 +2,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dataflow_ops.job_file import parse_job
 from dataflow_ops.layers.dedup.compare import Candidates, estimate_bound, leader_walk
-from dataflow_ops.settings import parse_job
 
 
 @given(st.lists(st.integers(0, 60), min_size=1, max_size=40), st.integers(1, 5), st.integers(1, 20))

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from dataflow_ops import schema
 from dataflow_ops.errors import ConservationError, CorruptOutput, FingerprintMismatch
+from dataflow_ops.job_file import parse_job
 from dataflow_ops.kernels.fold import fold_text
 from dataflow_ops.kernels.similarity import similarity
 from dataflow_ops.layers.dedup import confirm, identity
 from dataflow_ops.layers.dedup.match import MatchStep
 from dataflow_ops.protocols import MapStep, RunStep
-from dataflow_ops.settings import JobSettings, parse_job
+from dataflow_ops.settings import JobSettings
 from dataflow_ops.values import Numbers
 
 VOCABULARY = (

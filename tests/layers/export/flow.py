@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from dataflow_ops import schema
+from dataflow_ops.job_file import parse_job
 from dataflow_ops.layers.export.manifest import (
     FileEntry,
     SourceEntry,
@@ -28,7 +29,7 @@ from dataflow_ops.layers.mix.draw import draw_key
 from dataflow_ops.layers.mix.label import LabelStep
 from dataflow_ops.layers.mix.plan import PlanStep
 from dataflow_ops.layers.score.step import ScoreStep
-from dataflow_ops.settings import JobSettings, parse_job
+from dataflow_ops.settings import JobSettings
 from dataflow_ops.values import Counts, Numbers
 from tests.layers.fake_side import FakeSide
 

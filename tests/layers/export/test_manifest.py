@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from dataflow_ops.job_file import load_job
 from dataflow_ops.layers.export.manifest import (
     FileEntry,
     SourceEntry,
@@ -15,7 +16,6 @@ from dataflow_ops.layers.export.manifest import (
     files_digest,
     job_settings,
 )
-from dataflow_ops.settings import load_job
 from dataflow_ops.values import Counts
 from tests.layers.export.flow import job
 

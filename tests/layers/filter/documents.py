@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from dataflow_ops.job_file import parse_job
 from dataflow_ops.layers.filter.step import FilterStep
-from dataflow_ops.settings import parse_job
 from dataflow_ops.values import StepResult
 
 CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")

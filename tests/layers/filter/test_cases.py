@@ -100,8 +100,8 @@ def test_short_code_is_kept():
 
 
 def test_the_job_file_that_users_write_keeps_good_text():
+    from dataflow_ops.job_file import load_job
     from dataflow_ops.layers.filter.step import FilterStep
-    from dataflow_ops.settings import load_job
 
     job = FilterStep(load_job(DATA.parent / "config" / "web_corpus_v3.yaml"))
     names = [text("text/en_prose_ok.txt"), text("text/zh_prose_ok.txt"), text("text/short.txt")]

@@ -3,11 +3,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dataflow_ops.errors import ConfigError
+from dataflow_ops.job_file import parse_job
 from dataflow_ops.layers.filter.presets import PRESETS
 from dataflow_ops.layers.filter.rule import KINDS
 from dataflow_ops.layers.filter.rules import RULES
 from dataflow_ops.layers.filter.selection import known_rules, select
-from dataflow_ops.settings import parse_job
 
 
 def selected(quality=None, **length):

@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from dataflow_ops.job_file import parse_job
 from dataflow_ops.layers.filter.step import COLUMNS, FilterStep
 from dataflow_ops.protocols import MapStep
 from dataflow_ops.schema import REJECTS, VERDICTS
-from dataflow_ops.settings import parse_job
 from tests.layers.filter.documents import batch, judged, rules_of, step
 
 DATA = Path(__file__).parents[2] / "cases" / "data" / "text"

@@ -12,11 +12,12 @@ import pytest
 
 from dataflow_ops import media, schema
 from dataflow_ops.errors import ConfigError, UnreadableFile
+from dataflow_ops.job_file import parse_job
 from dataflow_ops.layers.ingest.discover import CHUNKS, DiscoverStep, list_sources
 from dataflow_ops.layers.ingest.fetch import FetchStep
 from dataflow_ops.layers.ingest.listing import LISTED
 from dataflow_ops.ranges import cuts, range_sha256
-from dataflow_ops.settings import JobSettings, parse_job
+from dataflow_ops.settings import JobSettings
 from dataflow_ops.values import StepResult
 from tests.layers.ingest.side import FolderSide
 

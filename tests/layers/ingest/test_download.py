@@ -13,10 +13,10 @@ import httpx
 import pytest
 
 from dataflow_ops.errors import FetchFailed, UnreadableFile
+from dataflow_ops.job_file import parse_job
 from dataflow_ops.layers.ingest.discover import DiscoverStep, list_sources
 from dataflow_ops.layers.ingest.download import ATTEMPTS, Downloader, RefusedByRobots
 from dataflow_ops.layers.ingest.fetch import FetchStep
-from dataflow_ops.settings import parse_job
 from tests.layers.ingest.side import FolderSide
 
 BODY = b"<html><body>" + b"0123456789" * 20_000 + b"</body></html>"

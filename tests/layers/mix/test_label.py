@@ -54,7 +54,7 @@ def test_languages_are_chosen_and_code_is_left_alone(
 
 
 def test_a_source_that_the_job_does_not_know_has_an_unknown_domain(tmp_path: Path) -> None:
-    from dataflow_ops.settings import parse_job
+    from dataflow_ops.job_file import parse_job
 
     flow = run_flow(parse_job({"dataset": {"id": "t"}}), make_chunks(), tmp_path)
     domains = {d for _, t in flow.stored[("label", "labels")] for d in t["domain"].to_pylist()}

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from dataflow_ops import schema
 from dataflow_ops.errors import ShortageError
+from dataflow_ops.job_file import parse_job
 from dataflow_ops.layers.mix.columns import LABELS
 from dataflow_ops.layers.mix.draw import draw_key
 from dataflow_ops.layers.mix.plan import PlanStep
-from dataflow_ops.settings import parse_job
 from tests.layers.fake_side import FakeSide
 
 Documents = list[tuple[str, int]]

@@ -11,11 +11,12 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from dataflow_ops import media, schema
+from dataflow_ops.job_file import parse_job
 from dataflow_ops.layers.parse import wire
 from dataflow_ops.layers.parse.guard import Guard, InlineGuard
 from dataflow_ops.layers.parse.step import ParseStep
 from dataflow_ops.ranges import range_sha256
-from dataflow_ops.settings import JobSettings, parse_job
+from dataflow_ops.settings import JobSettings
 from dataflow_ops.values import Counts, StepResult
 
 CASES = Path(__file__).parents[2] / "cases" / "data"
