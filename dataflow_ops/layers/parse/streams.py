@@ -80,6 +80,14 @@ class HashedReader:
         self._raw.seek(0)
         return self._raw
 
+    def again(self) -> HashedReader:
+        """The file once more, from its start; verified first.
+
+        Raises:
+            SourceChanged: as :meth:`verify`.
+        """
+        return HashedReader(self.seekable(), self._path, "")
+
 
 class _Decoder(Protocol):
     """One member (frame) of a compressed file."""

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from collections.abc import Callable
 
 import pytest
 
@@ -57,7 +58,7 @@ def test_truncated_gzip_keeps_whole_records() -> None:
         assert all(0 <= d["position"] <= len(whole) for d in ran.dead)
 
 
-@pytest.mark.parametrize("length", ["0", "5", "2000", "99999999999", "abc", "-3", ""])
+@pytest.mark.parametrize("length", ["0", "5", "2000", "99999999999", "abc", "-3", "²", "9" * 5000, ""])
 def test_wrong_length_takes_no_neighbour(length: str) -> None:
     parts = pages(3)
     parts[1] = record(http(PAGE % 1), "http://a.test/1", Content_Length=length)
@@ -73,6 +74,84 @@ def test_garbage_between_records() -> None:
     ran = parse({"a.warc": parts[0] + b"garbage\r\nmore\r\n\r\n" + parts[1]})
     assert urls(ran) == ["http://a.test/0", "http://a.test/1"]
     assert len(ran.dead) == 1
+
+
+JUNK = [
+    b"garbage\r\n",
+    b"garbage\n",
+    b"WARC/1.garbage\r\n",
+    b"WARC/1.0\r\nWARC-Type: respo\r\n",
+    b"a log quotes\r\nWARC/1.0\r\nand goes on\r\n",
+    b"x" * (70 << 10) + b"\r\n",
+]
+
+
+@pytest.mark.parametrize("junk", JUNK, ids=range(len(JUNK)))
+def test_garbage_swallows_no_record(junk: bytes) -> None:
+    parts = pages(3)
+    stored = parts[0] + junk + parts[1] + junk + parts[2]
+    ran = parse({"a.warc": stored})
+    assert urls(ran) == [f"http://a.test/{i}" for i in range(3)]
+    second = len(parts[0] + junk + parts[1])
+    assert [(d["level"], d["position"]) for d in ran.dead] == [
+        ("document", len(parts[0])),
+        ("document", second),
+    ]
+    assert [d["position"] for d in ran.docs] == [0, len(parts[0] + junk), second + len(junk)]
+
+
+@pytest.mark.parametrize("cut", [10, 40, 230, 400])
+def test_a_record_cut_in_the_middle_costs_only_itself(cut: int) -> None:
+    parts = pages(3)
+    ran = parse({"a.warc": parts[0] + parts[1][:cut] + b"\n" + parts[2]})
+    assert urls(ran) == ["http://a.test/0", "http://a.test/2"]
+    assert [d["position"] for d in ran.dead] == [len(parts[0])]
+
+
+QUOTED = b"x\r\n\r\n" + record(http(PAGE % 9), "http://quoted.test/") + b"WARC/1.0\r\nno: header\r\n\r\ny"
+
+
+def test_a_header_inside_a_well_framed_record_is_text() -> None:
+    parts = pages(2)
+    stored = parts[0] + record(QUOTED, "http://t.test/", "conversion", Content_Type="text/plain") + parts[1]
+    ran = parse({"a.warc": stored})
+    assert urls(ran) == ["http://a.test/0", "http://t.test/", "http://a.test/1"]
+    assert ran.dead == []
+
+
+def test_a_header_inside_a_record_too_large_to_read_is_text() -> None:
+    parts = pages(2)
+    body = QUOTED + b"z\n" * (1 << 19) + QUOTED
+    large = record(body, "http://t.test/", "conversion", Content_Type="text/plain")
+    for stored in (parts[0] + large + parts[1], parts[0] + large):
+        ran = parse({"a.warc": stored}, settings(parse={"max_document_mb": 1}))
+        assert urls(ran) == [f"http://a.test/{i}" for i in range(1 + stored.endswith(parts[1]))]
+        assert [(d["error"], d["position"]) for d in ran.dead] == [("DocumentTooCostly", len(parts[0]))]
+
+
+@pytest.mark.parametrize("length", [2 << 20, 1 << 40])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_large_lengths_that_lie_take_no_neighbour(length: int, pack: Callable[[bytes], bytes]) -> None:
+    parts = pages(5)
+    for i in (1, 3):
+        parts[i] = record(http(PAGE % i), f"http://a.test/{i}", Content_Length=str(length))
+    parts.append(record(b"z\n" * (1 << 20), "http://t.test/", "conversion", Content_Type="text/plain"))
+    parts += pages(1)
+    side = FakeSide({"a.warc": pack(b"".join(parts))})
+    ran = parse(side, settings(parse={"max_document_mb": 1}))
+    assert urls(ran) == [f"http://a.test/{i}" for i in (0, 2, 4, 0)]
+    assert [d["position"] for d in ran.dead] == [len(b"".join(parts[:i])) for i in (1, 3, 5)]
+
+
+def test_cut_after_garbage_is_said() -> None:
+    parts = pages(2)
+    for cut in (9, 20, 200, 400):
+        ran = parse({"a.warc": parts[0] + b"garbage\n" + parts[1][:cut]})
+        assert urls(ran) == ["http://a.test/0"]
+        assert [(d["level"], d["position"] - len(parts[0])) for d in ran.dead] == [
+            ("document", 0),
+            ("file", 8),
+        ]
 
 
 def test_cut_last_record_is_a_file_level_dead_letter() -> None:
