@@ -91,4 +91,7 @@ def _override(raw: dict[str, Any], pair: str) -> None:
         target = target[part]
         if not isinstance(target, dict):
             raise ConfigError(f"--set {pair!r}: '{part}' is not a section")
-    target[last] = yaml.safe_load(value)
+    try:
+        target[last] = yaml.safe_load(value)
+    except yaml.YAMLError as e:
+        raise ConfigError(f"--set {pair!r}: the value is not YAML: {e}") from e

@@ -109,6 +109,7 @@ def start_run(
         run_id=run_id,
         data_date=data_date_of(settings, moment),
         job_name=job.stem,
+        promote=promote or not overrides,
     )
     with Session(home, run_id, 0, LogReporter(log), discover=True) as session:
         session.begin()

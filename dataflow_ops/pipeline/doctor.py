@@ -14,6 +14,8 @@ from dataflow_ops.state.store import StateStore
 def check(home_path: Path) -> list[tuple[str, bool, str]]:
     """``(what, whether it is well, detail)`` for Python, disk, state and stored bytes by kind."""
     rows = [("python", sys.version_info >= (3, 11), sys.version.split()[0])]
+    if not home_path.exists():
+        return [*rows, ("home", True, f"{home_path} is not there yet; the first `dataflow run` makes it")]
     try:
         home = open_home(home_path)
         with StateStore(home.state_url) as state:

@@ -9,6 +9,7 @@ from typing import Any
 
 from dataflow_ops.engine.context import RunContext
 from dataflow_ops.engine.inputs import OutputIndex
+from dataflow_ops.errors import ConfigError
 from dataflow_ops.observe.audit import AuditRow, sample
 from dataflow_ops.observe.evidence import RuleNote
 from dataflow_ops.observe.lineage import find
@@ -23,6 +24,18 @@ from dataflow_ops.state.store import StateStore
 from dataflow_ops.storage.chunk_store import ChunkStore
 from dataflow_ops.storage.local import LocalStore
 
+REMOVERS = (
+    "exact",
+    "near",
+    "exact_duplicate",
+    "near_duplicate",
+    "empty_text",
+    "too_long",
+    "language",
+    "language_score",
+)
+"""What removes documents besides the filter's rules."""
+
 
 def lineage_of(home_path: Path, run_id: str | None, document: str) -> tuple[str, dict[str, Any]]:
     """A document's story as text and as a JSON-able mapping."""
@@ -33,7 +46,10 @@ def lineage_of(home_path: Path, run_id: str | None, document: str) -> tuple[str,
 
 def audit_of(home_path: Path, run_id: str | None, rule: str | None, n: int, seed: int) -> list[AuditRow]:
     """A sample of what a run removed."""
-    with _opened(home_path, run_id) as (reader, _):
+    with _opened(home_path, run_id) as (reader, steps):
+        known = [*sorted({note.name for note in rule_notes(steps)}), *REMOVERS]
+        if rule is not None and rule not in known:
+            raise ConfigError(f"--rule {rule}: no such rule in this run; there are {', '.join(known)}")
         return sample(reader, rule, n, seed)
 
 
@@ -59,8 +75,6 @@ def _opened(home_path: Path, run_id: str | None) -> Iterator[tuple[RunReader, di
         run_id = run_id or latest_run(state)
         row = state.get_run(run_id)
         if row is None:
-            from dataflow_ops.errors import ConfigError
-
             raise ConfigError(f"no run '{run_id}' here; `dataflow status` lists them")
         context = RunContext(run_id, parse_job_text(row.settings, run_id), home.root, home.state_url)
         steps = dict(build_steps(context))

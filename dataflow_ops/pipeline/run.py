@@ -65,7 +65,9 @@ def run_job(
     steps_until(until)
     list_sources(settings)  # a wrong path is told before a run exists
     home = open_home(home_path)
-    run_id = create_run(home, settings, mode, run_id=run_id, data_date=data_date, job_name=job_name)
+    run_id = create_run(
+        home, settings, mode, run_id=run_id, data_date=data_date, job_name=job_name, promote=promote
+    )
     return _drive(home, run_id, until, workers, reporter, promote, hooks, tuning)
 
 
@@ -73,7 +75,7 @@ def run_job(
 def resume_run(
     home_path: Path, run_id: str | None, workers: int, reporter: Reporter, until: str | None = None
 ) -> Finished:
-    """Clear a run's pause flag and drive it to its end."""
+    """Clear a run's pause flag and drive it to its end; it promotes as it was started to."""
     home = open_home(home_path, create=False)
     state = StateStore(home.state_url)
     try:
@@ -81,7 +83,7 @@ def resume_run(
         state.clear_pause("run", run_id)
     finally:
         state.close()
-    return _drive(home, run_id, until, workers, reporter, True, None, None)
+    return _drive(home, run_id, until, workers, reporter, False, None, None)
 
 
 def pause_run(home_path: Path, run_id: str | None, who: str, why: str) -> str:
@@ -153,7 +155,7 @@ def _drive(
         session.begin()
         try:
             _run_steps(session, steps_until(until)[1:])
-            return finish(session, until=until, promote=promote)
+            return finish(session, until=until, promote=promote or session.row.promote)
         except RunPaused:
             flag = session.state.paused(run_id, session.settings.dataset.id)
             who, why = (flag.who, flag.why) if flag else ("somebody", "")

@@ -38,7 +38,14 @@ def data_date_of(settings: JobSettings, moment: dt.datetime | None = None) -> st
 
 
 def create_run(
-    home: Home, settings: JobSettings, mode: str, *, run_id: str = "", data_date: str = "", job_name: str = ""
+    home: Home,
+    settings: JobSettings,
+    mode: str,
+    *,
+    run_id: str = "",
+    data_date: str = "",
+    job_name: str = "",
+    promote: bool = True,
 ) -> str:
     """Create a run's row, or take up the live run of the same job, so that a double trigger is one run.
 
@@ -67,6 +74,7 @@ def create_run(
             mode,
             text,
             data_date or data_date_of(settings),
+            promote,
         )
         return run_id
     finally:

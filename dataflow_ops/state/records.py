@@ -18,6 +18,7 @@ class RunRecord:
     mode: str
     settings: str
     data_date: str | None
+    promote: bool
     state: str
     detail: str | None
     created_at: float

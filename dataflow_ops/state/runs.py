@@ -20,6 +20,7 @@ _COLUMNS: Final[tuple[sa.ColumnElement[Any], ...]] = (
     run.c.mode,
     run.c.settings,
     run.c.data_date,
+    run.c.promote,
     run.c.state,
     run.c.detail,
     run.c.created_at,
@@ -36,7 +37,14 @@ class Runs:
     db: Database
 
     def create_run(
-        self, run_id: str, dataset: str, job_name: str, mode: str, settings_json: str, data_date: str | None
+        self,
+        run_id: str,
+        dataset: str,
+        job_name: str,
+        mode: str,
+        settings_json: str,
+        data_date: str | None,
+        promote: bool = True,
     ) -> RunRecord:
         """Record a planned run.
 
@@ -47,6 +55,7 @@ class Runs:
             mode: ``full`` or ``incremental``.
             settings_json: the whole job with its overrides.
             data_date: ISO date of the data, where the run has one.
+            promote: whether its version may become current by itself.
 
         Raises:
             StateError: the id exists.
@@ -62,6 +71,7 @@ class Runs:
                     mode=mode,
                     settings=settings_json,
                     data_date=data_date,
+                    promote=promote,
                     state="PLANNED",
                     created_at=self.db.now,
                     updated_at=self.db.now,

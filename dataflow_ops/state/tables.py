@@ -53,6 +53,7 @@ run: Final = sa.Table(
     sa.Column("mode", _id(20), nullable=False),
     sa.Column("settings", SafeText, nullable=False),
     sa.Column("data_date", _id(20)),
+    sa.Column("promote", sa.Boolean, nullable=False),
     sa.Column("state", _id(24), nullable=False),
     sa.Column("detail", SafeText),
     sa.Column("created_at", sa.Double, nullable=False),

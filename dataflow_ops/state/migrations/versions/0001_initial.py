@@ -68,6 +68,7 @@ def upgrade() -> None:
         sa.Column("mode", sa.String(length=20), nullable=False),
         sa.Column("settings", sa.Text(), nullable=False),
         sa.Column("data_date", sa.String(length=20), nullable=True),
+        sa.Column("promote", sa.Boolean(), nullable=False),
         sa.Column("state", sa.String(length=24), nullable=False),
         sa.Column("detail", sa.Text(), nullable=True),
         sa.Column("created_at", sa.Double(), nullable=False),
