@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-import bz2
 import hashlib
-import lzma
-import zlib
-from collections.abc import Callable, Iterator
-from typing import BinaryIO, Final, Protocol
-
-import zstandard
+from collections.abc import Iterator
+from typing import BinaryIO, Final
 
 from dataflow_ops.errors import FileError, SourceChanged, TruncatedFile, UnreadableFile
+from dataflow_ops.layers.parse.decoders import BLOCK, BROKEN, DECODERS, MAX_WINDOW, Decoder
 from dataflow_ops.media import CODECS, Codec, sniff
 
-BLOCK: Final = 1 << 20
-"""Most bytes in a block that is handed on (zstd: see ``_ZSTD_SLICE``)."""
 _READ: Final = 256 << 10
-_ZSTD_SLICE: Final = 2048
-"""Stored bytes fed to zstd at once: its output can't be bounded otherwise, and a block of 128 KB may take
-4 bytes, so 2 KB give at most 64 MB."""
-MAX_WINDOW: Final = 128 << 20
-"""Largest zstd window (``--long=27``); a larger one would need that much memory for one file."""
 
 
 class HashedReader:
@@ -89,91 +78,13 @@ class HashedReader:
         return HashedReader(self.seekable(), self._path, "")
 
 
-class _Decoder(Protocol):
-    """One member (frame) of a compressed file."""
-
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        """Decompressed blocks for the next stored bytes."""
-
-    @property
-    def unused(self) -> bytes | None:
-        """Bytes after the end of the member; None until its end was seen."""
-
-
-class _Gzip:
-    def __init__(self) -> None:
-        self._z = zlib.decompressobj(wbits=31)
-
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        while True:
-            out = self._z.decompress(data, BLOCK)
-            if out:
-                yield out
-            data = self._z.unconsumed_tail
-            # A full block may leave output inside zlib although all input was taken.
-            if self._z.eof or (not data and len(out) < BLOCK):
-                return
-
-    @property
-    def unused(self) -> bytes | None:
-        return self._z.unused_data if self._z.eof else None
-
-
-class _Lzish:
-    """bzip2 and xz share one interface."""
-
-    def __init__(self, inner: bz2.BZ2Decompressor | lzma.LZMADecompressor) -> None:
-        self._d = inner
-
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        while True:
-            out = self._d.decompress(data, BLOCK)
-            if out:
-                yield out
-            data = b""
-            if self._d.eof or (self._d.needs_input and len(out) < BLOCK):
-                return
-
-    @property
-    def unused(self) -> bytes | None:
-        return self._d.unused_data if self._d.eof else None
-
-
-class _Zstd:
-    def __init__(self) -> None:
-        self._d = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW).decompressobj()
-
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        for at in range(0, len(data), _ZSTD_SLICE):
-            out = self._d.decompress(data[at : at + _ZSTD_SLICE])
-            if out:
-                yield out
-            if self._d.eof:
-                self._rest = self._d.unused_data + data[at + _ZSTD_SLICE :]
-                return
-
-    @property
-    def unused(self) -> bytes | None:
-        return self._rest if self._d.eof else None
-
-
-_DECODERS: Final[dict[Codec, tuple[str, bytes, Callable[[], _Decoder]]]] = {
-    "gz": ("gzip", b"\x1f\x8b", _Gzip),
-    "zst": ("Zstandard", b"\x28\xb5\x2f\xfd", _Zstd),
-    "bz2": ("bzip2", b"BZh", lambda: _Lzish(bz2.BZ2Decompressor())),
-    "xz": ("xz", b"\xfd7zXZ\x00", lambda: _Lzish(lzma.LZMADecompressor(memlimit=256 << 20))),
-}
-
-_BROKEN: Final = (zlib.error, OSError, EOFError, ValueError, lzma.LZMAError, zstandard.ZstdError)
-
-
 def blocks(raw: HashedReader, path: str) -> Iterator[bytes]:
     """Decompressed bytes of a file, block by block.
 
     The codec is told by the first bytes; a name that promises one the bytes don't have is an error. All
     that could be read is yielded before an error is raised, and the error's ``offset`` says how many
-    decompressed bytes that was. Any number of members (gzip, bzip2), streams and frames may follow each
-    other; zero padding is ignored.
+    decompressed bytes that was (of bzip2, whole blocks of up to 900 kB). Any number of members (gzip,
+    bzip2), streams and frames may follow each other; zero padding is ignored.
 
     Raises:
         TruncatedFile: the compressed data end too early.
@@ -191,11 +102,17 @@ def blocks(raw: HashedReader, path: str) -> Iterator[bytes]:
     yield from _members(head, raw, codec)
 
 
-def _members(data: bytes, raw: HashedReader, codec: Codec) -> Iterator[bytes]:
-    name, magic, make = _DECODERS[codec]
+def _members(data: bytes, raw: HashedReader, codec: Codec, careful: int | None = None) -> Iterator[bytes]:
+    """Decompressed blocks of all members.
+
+    A decompressor that meets damage keeps to itself what the same call had unpacked before it. Then the file
+    is read once more, and from the call that failed on (stored byte ``careful``) fed byte by byte.
+    """
+    name, magic, make = DECODERS[codec]
     delivered = 0
-    decoder: _Decoder | None = None
+    decoder: Decoder | None = None
     members = 0
+    taken = len(data)
     while data:
         if decoder is None:
             data = data.lstrip(b"\x00") if members else data
@@ -203,26 +120,45 @@ def _members(data: bytes, raw: HashedReader, codec: Codec) -> Iterator[bytes]:
                 more = raw.read(_READ)
                 if not more:
                     break
+                taken += len(more)
                 data = (data + more).lstrip(b"\x00") if members else data + more
             if not data:
                 return
             if not _begins(data, magic, codec):
                 raise _foreign(data, magic, name, members, delivered)
             decoder = make()
+        piece = len(data) if careful is None or taken <= careful else 1
+        rest: bytes | None = None
         try:
-            for block in decoder.feed(data):
-                delivered += len(block)
-                yield block
-            rest = decoder.unused
-        except _BROKEN as e:
+            for at in range(0, len(data), piece):
+                for block in decoder.feed(data[at : at + piece]):
+                    delivered += len(block)
+                    yield block
+                if decoder.unused is not None:
+                    rest = decoder.unused + data[at + piece :]
+                    break
+        except BROKEN as e:
+            if careful is None:
+                yield from _once_more(raw, codec, taken - len(data), delivered)
             raise _damaged(e, name, delivered) from e
         if rest is not None:
             decoder, data, members = None, rest, members + 1
             if data:
                 continue
         data = raw.read(_READ)
+        taken += len(data)
     if decoder is not None:
         raise TruncatedFile(f"{name} data end before their end mark; the file was cut off", delivered)
+
+
+def _once_more(raw: HashedReader, codec: Codec, careful: int, delivered: int) -> Iterator[bytes]:
+    """What a second, careful reading gives beyond the bytes already ``delivered``; raises where it ends."""
+    again = raw.again()
+    for block in _members(again.read(_READ), again, codec, careful):
+        beyond = block[delivered:]
+        delivered -= len(block) - len(beyond)
+        if beyond:
+            yield beyond
 
 
 def _begins(data: bytes, magic: bytes, codec: Codec) -> bool:

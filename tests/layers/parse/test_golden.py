@@ -20,7 +20,7 @@ VERSIONS = {
     "normalise": 1,
     "too_long": 1,
     "record": 1,
-    "readers": {"json": 1, "jsonl": 1, "parquet": 1, "warc": 2, "whole": 2},
+    "readers": {"json": 2, "jsonl": 2, "parquet": 1, "warc": 3, "whole": 3},
     "parsers": {"code": 1, "html": 1, "html_trafilatura": 1, "markdown": 1, "pdf": 1, "text": 1},
 }
 DIGESTS = {

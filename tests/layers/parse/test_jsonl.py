@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import bz2
+import gzip
 import io
 import json
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
@@ -133,3 +136,21 @@ def test_json_files() -> None:
     assert ran.texts == ["a", "b", "c", "d", "e"]
     assert [d["path"] for d in ran.dead] == ["array.json", "broken.json"]
     assert [d["position"] for d in ran.docs] == [0, 2, 0, 14, 0]
+
+
+@pytest.mark.parametrize(("suffix", "pack"), [("gz", gzip.compress), ("bz2", bz2.compress)])
+@pytest.mark.parametrize("members", [1, 3])
+@pytest.mark.parametrize("harm", ["checksum", "end mark cut"])
+def test_rows_before_damage_are_kept(
+    suffix: str, pack: Callable[[bytes], bytes], members: int, harm: str
+) -> None:
+    texts = [f"A sentence about the gauge, number {i}." for i in range(60)]
+    rows = [json.dumps({"text": text}).encode() + b"\n" for text in texts]
+    share = len(rows) // members
+    stored = b"".join(pack(b"".join(rows[i : i + share])) for i in range(0, len(rows), share))
+    damaged = stored[:-4] + bytes([stored[-4] ^ 0x55]) + stored[-3:] if harm == "checksum" else stored[:-3]
+    ran = parse({f"a.jsonl.{suffix}": damaged})
+    assert ran.texts == texts
+    (dead,) = ran.dead
+    assert (dead["level"], dead["position"]) == ("file", len(b"".join(rows)))
+    assert dead["error"] == ("UnreadableFile" if harm == "checksum" else "TruncatedFile")

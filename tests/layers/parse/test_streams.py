@@ -6,6 +6,7 @@ import hashlib
 import io
 import lzma
 import os
+import random
 
 import pytest
 import zstandard
@@ -65,6 +66,67 @@ def test_damage_is_found(suffix: str) -> None:
     stored[len(stored) // 2] ^= 0x55
     _, error = read(bytes(stored), f"a.{suffix}")
     assert isinstance(error, FileError)
+
+
+def checksum_at(suffix: str, stored: bytes) -> int:
+    """A byte of the member's checksum: all its data stand before it."""
+    return {"gz": len(stored) - 6, "bz2": len(stored) - 4, "xz": len(stored) - 28, "zst": len(stored) - 2}[
+        suffix
+    ]
+
+
+@pytest.mark.parametrize("suffix", CODECS)
+@pytest.mark.parametrize("before", [0, 3])
+def test_a_wrong_checksum_keeps_what_was_unpacked(suffix: str, before: int) -> None:
+    whole = CODECS[suffix](DATA)
+    stored = bytearray(whole)
+    stored[checksum_at(suffix, whole)] ^= 0x55
+    got, error = read(whole * before + bytes(stored) + whole, f"a.{suffix}")
+    assert got == DATA * (before + 1)
+    assert isinstance(error, UnreadableFile)
+    assert error.offset == len(got)
+
+
+def test_bzip2_keeps_all_blocks_before_the_damage_and_nothing_after() -> None:
+    rows = b"".join(b"row %d\n" % i for i in range(40_000))
+    stored = bz2.compress(rows, 1)
+    given = set()
+    for at in range(len(stored) - 15_000, len(stored), 311):
+        # The byte with a block's last bits has the first ones of what follows too.
+        before, through = (read(stored[:cut], "a.bz2")[0] for cut in (at, at + 1))
+        damaged = stored[:at] + bytes([stored[at] ^ 1]) + stored[at + 1 :]
+        kept, error = read(damaged, "a.bz2")
+        assert isinstance(error, UnreadableFile)
+        assert error.offset == len(kept)
+        assert kept in (before, through)
+        assert rows.startswith(kept)
+        given.add(len(kept))
+    assert len(given) > 1
+    assert min(given) > len(rows) - 300_000
+
+
+@pytest.mark.parametrize("cut", range(1, 11))
+def test_bzip2_cut_in_its_end_mark_keeps_everything(cut: int) -> None:
+    assert read(bz2.compress(DATA)[:-cut], "a.bz2")[0] == DATA
+
+
+@pytest.mark.parametrize("suffix", CODECS)
+def test_damage_far_into_a_file_is_read_up_to(suffix: str) -> None:
+    member = random.Random(1).randbytes(200_000)
+    packed = CODECS[suffix](member)
+    stored = bytearray(packed * 4)
+    stored[len(packed) * 2 + checksum_at(suffix, packed)] ^= 0x55
+    got, error = read(bytes(stored), f"a.{suffix}")
+    assert got == member * 3
+    assert isinstance(error, UnreadableFile)
+    assert error.offset == len(got)
+
+
+def test_damage_is_reported_after_the_hash_was_checked() -> None:
+    stored = gzip.compress(DATA)[:-1] + b"\xff"
+    reader = HashedReader(io.BytesIO(stored), "a.gz", "0" * 64)
+    with pytest.raises(SourceChanged):
+        list(blocks(reader, "a.gz"))
 
 
 @pytest.mark.parametrize("suffix", CODECS)
