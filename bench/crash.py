@@ -22,7 +22,7 @@ from pathlib import Path
 import psutil
 
 from tests.pipeline import child, corpus, inside, trouble
-from tests.pipeline.harness import published
+from tests.pipeline.inside import published
 from tests.storage.power_cut import PowerCut, PowerCutDisk
 
 STAGED = {"stage_every_s": 0.0, "batch_rows": 4}

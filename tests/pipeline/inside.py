@@ -14,7 +14,9 @@ from dataflow_ops.job_file import load_job
 from dataflow_ops.pipeline.finish import Finished
 from dataflow_ops.pipeline.run import run_job
 from dataflow_ops.pipeline.tally import StepReport
+from dataflow_ops.storage.blob import TEMPORARY
 from dataflow_ops.values import TaskRecord, TaskSpec
+from tests.pipeline import harness
 
 
 @dataclass
@@ -64,6 +66,11 @@ def run(job: Path, home: Path, notes: Notes | None = None, **options: Any) -> Fi
     return run_job(
         load_job(job, overrides), home, reporter=notes or Notes(), data_date="2026-01-01", **options
     )
+
+
+def published(home: Path) -> dict[str, str]:
+    """What versions are made of, less temporaries that a kill left beside it: no reader looks at them."""
+    return {path: sha for path, sha in harness.published(home).items() if TEMPORARY not in path}
 
 
 def spec_of(record: TaskRecord) -> TaskSpec:

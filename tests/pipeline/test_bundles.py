@@ -11,7 +11,7 @@ from dataflow_ops.pipeline.bundles import Started, finish_run, run_bundle, start
 from dataflow_ops.pipeline.flow import STEP_NAMES, partitioning
 from dataflow_ops.pipeline.tally import RunFailed
 from tests.pipeline import inside
-from tests.pipeline.harness import published
+from tests.pipeline.inside import published
 from tests.pipeline.test_damage import flip, largest
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.pipeline import inside
-from tests.pipeline.harness import published
+from tests.pipeline.inside import published
 
 
 def flip(path: Path) -> None:

@@ -15,7 +15,7 @@ from dataflow_ops.errors import StorageFull
 from dataflow_ops.state.store import StateStore
 from tests.pipeline import inside
 from tests.pipeline.child import ROOT
-from tests.pipeline.harness import published
+from tests.pipeline.inside import published
 from tests.storage.power_cut import FullDisk
 
 

@@ -14,7 +14,7 @@ from dataflow_ops.pipeline.letters import change_letters, list_letters
 from dataflow_ops.pipeline.tally import RunFailed
 from dataflow_ops.state.store import StateStore
 from tests.pipeline import inside, trouble
-from tests.pipeline.harness import published
+from tests.pipeline.inside import published
 
 
 @pytest.fixture(scope="module")

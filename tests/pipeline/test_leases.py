@@ -18,7 +18,7 @@ from dataflow_ops.errors import CommitUnknown, DatabaseUnavailable
 from dataflow_ops.pipeline.home import open_home
 from dataflow_ops.state.store import StateStore
 from tests.pipeline import child, inside, trouble
-from tests.pipeline.harness import published
+from tests.pipeline.inside import published
 
 
 @pytest.fixture(scope="module")

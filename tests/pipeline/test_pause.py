@@ -15,7 +15,7 @@ from dataflow_ops.pipeline.home import open_home
 from dataflow_ops.pipeline.run import resume_run
 from dataflow_ops.state.store import StateStore
 from tests.pipeline import child, inside, trouble
-from tests.pipeline.harness import published
+from tests.pipeline.inside import published
 
 SMALL = {"batch_rows": 1, "stage_every_s": 0.0}
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.pipeline import inside
-from tests.pipeline.harness import published
+from tests.pipeline.inside import published
 from tests.storage.power_cut import PowerCut, PowerCutDisk
 
 TUNING = {"stage_every_s": 0.0, "batch_rows": 4, "lease_s": 0.4}

@@ -12,7 +12,7 @@ import pytest
 from dataflow_ops.errors import SourceChanged
 from dataflow_ops.pipeline.letters import list_letters
 from tests.pipeline import inside
-from tests.pipeline.harness import published
+from tests.pipeline.inside import published
 
 
 @pytest.fixture
