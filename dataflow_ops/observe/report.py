@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from dataflow_ops.observe import alarms, drift
+from dataflow_ops.observe import report_intake as intake
 from dataflow_ops.observe import report_tables as tables
 from dataflow_ops.observe.chunks import Chunks
 from dataflow_ops.observe.failures import failures
@@ -73,6 +74,8 @@ def build_report_data(
         "scores": measured.scores.as_data(),
         "plan": plan,
         "notes": tables.notes(chunks),
+        "left_out": intake.left_out(metrics),
+        "repaired": intake.repaired(metrics),
         "failures": failures(chunks),
         "dead_letters": [asdict(group) for group in metrics.dead_letters[: tables.TOP]],
         "throughput": tables.throughput(metrics),

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from dataflow_ops.observe import report_intake as intake
 from dataflow_ops.observe import report_sections as s
 from dataflow_ops.observe.alarms import shown_facts
 from dataflow_ops.observe.markup import (
@@ -44,6 +45,8 @@ def render(data: Data) -> str:
         "s_lengths": s.lengths(data),
         "s_plan": s.plan(data),
         "s_drift": _drift(data),
+        "s_left_out": intake.left_out_section(data),
+        "s_repaired": intake.repaired_section(data),
         "s_failures": _failures(data),
         "s_throughput": _throughput(data),
         "s_settings": _settings(data),

@@ -12,6 +12,7 @@ import pytest
 
 from dataflow_ops import schema
 from dataflow_ops.job_file import parse_job
+from dataflow_ops.layers.parse.finish import REPAIR_ORDER
 from dataflow_ops.observe import alarms
 from dataflow_ops.observe.metrics import RunMetrics
 from dataflow_ops.observe.report import build_report_data
@@ -162,6 +163,54 @@ def test_hostile_names_stay_text(data):
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff\u202a-\u202e]", page)
     assert page.encode("utf-8")
     assert any("<script>alert(1)</script>" in text for text in found.text)
+
+
+def intake_metrics(left_out, repaired):
+    return RunMetrics.from_rows(
+        [
+            {"step": "discover", "metrics": {f"left_out.{key}": n for key, n in left_out.items()}},
+            {"step": "parse", "documents_in": 8, "kept": 8,
+             "metrics": {"other": 5.0, **{f"repaired.{mark}": n for mark, n in repaired.items()}}},
+        ]
+    )  # fmt: skip
+
+
+def test_what_was_left_out_and_mended_is_shown_in_both_languages(finished):
+    left_out = {"docs.v2.hidden": 3.0, "code.vendored": 120.0, "docs.v2.new_reason": 1.0, "code.special": 0.0}
+    data = build_report_data(
+        finished, intake_metrics(left_out, {"html": 2.0, "later": 1.0, "nul": 4.0}), {}, job()
+    )
+    assert [(r["source"], r["reason"], r["entries"]) for r in data["left_out"]] == [
+        ("code", "vendored", 120), ("docs.v2", "hidden", 3), ("docs.v2", "new_reason", 1)
+    ]  # fmt: skip
+    assert [(r["mark"], r["records"]) for r in data["repaired"]] == [("nul", 4), ("html", 2), ("later", 1)]
+    page = render(json.loads(json.dumps(data)))
+    found = parse_page(page)
+    assert {"s_left_out", "s_repaired", "h-s_left_out"} <= set(found.ids)
+    words = {"Left out when listing", "列出时略过的条目", "Repaired while parsing", "解析时的修复"}
+    words |= {"NUL characters were removed", "移除 NUL 字符", "new_reason", "later", "50.0%", "120"}
+    assert words <= set(found.text)
+
+
+def test_nothing_left_out_or_mended_shows_nothing(data):
+    assert (data["left_out"], data["repaired"]) == ([], [])
+    del data["left_out"], data["repaired"]  # as in reports that are older
+    page = render(data)
+    assert "s_left_out" not in page
+    assert "s_repaired" not in page
+
+
+def test_many_reasons_fold_into_one_row(finished):
+    left_out = {f"s{i:02}.hidden": float(i + 1) for i in range(40)}
+    data = build_report_data(finished, intake_metrics(left_out, {}), {}, job())
+    assert len(data["left_out"]) == 25
+    assert data["left_out"][-1]["source"] is None
+    assert sum(r["entries"] for r in data["left_out"]) == sum(left_out.values())
+    parse_page(render(data))
+
+
+def test_every_repair_has_a_text():
+    assert {f"m_{mark}" for mark in REPAIR_ORDER} <= set(TEXTS)
 
 
 def test_commands_are_quoted_for_the_shell(data):
