@@ -26,13 +26,14 @@ def string_buffers(column: Any) -> tuple[U8, I64]:
         ``data[offsets[i]:offsets[i + 1]]``. Views on Arrow's memory where the column is one chunk of
         ``large_string``; keep the column alive while using them.
     """
+    is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+    wide = pa.large_string() if is_text else pa.large_binary()
+    # Chunk by chunk before they are joined: together they may be longer than 32-bit offsets reach (2 GiB).
+    column = column.cast(wide)
     if isinstance(column, pa.ChunkedArray):
         column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
     if isinstance(column, pa.ChunkedArray):  # combine_chunks of an empty column
-        column = pa.array([], pa.large_binary())
-    is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-    wide = pa.large_string() if is_text else pa.large_binary()
-    column = column.cast(wide)
+        column = pa.array([], wide)
     _, offsets, data = column.buffers()
     if offsets is None or len(column) == 0:
         return np.empty(0, np.uint8), np.zeros(1, np.int64)
