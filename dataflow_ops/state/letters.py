@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from dataflow_ops.errors import ConfigError
 from dataflow_ops.state.database import Database
+from dataflow_ops.state.dropped import dropped_before, subject
 from dataflow_ops.state.machine import move
 from dataflow_ops.state.outbox import emit
 from dataflow_ops.state.records import LetterRecord
@@ -158,11 +159,17 @@ def add_letters(
     letters: Sequence[DeadLetter],
     reopen: bool = False,
 ) -> None:
-    """Add letters to a task; those that are there stay as they are, or are open again with ``reopen``."""
+    """Add letters to a task; those that are there stay as they are, or are open again with ``reopen``.
+
+    A new one is open, or dropped where a person dropped it under another key of the same partition.
+    """
     if not letters:
         return
     now = connection.execute(sa.select(db.now)).scalar_one()
-    rows = [_row(task_key, letter, now) for letter in letters]
+    dropped = set() if reopen else dropped_before(connection, db, task_key, letters)
+    rows = [
+        _row(task_key, letter, "dropped" if subject(letter) in dropped else "open", now) for letter in letters
+    ]
     insert_missing(connection, dead_letter, rows)
     if reopen:
         connection.execute(
@@ -269,11 +276,11 @@ def _identity(task_key: str, letter: DeadLetter) -> str:
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def _row(task_key: str, letter: DeadLetter, now: float) -> dict[str, object]:
+def _row(task_key: str, letter: DeadLetter, state: str, now: float) -> dict[str, object]:
     return {
         "id": _identity(task_key, letter),
         "task_key": task_key,
-        "state": "open",
+        "state": state,
         "level": letter.level,
         "step": letter.step,
         "source_id": letter.source_id,

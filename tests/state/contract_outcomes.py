@@ -10,7 +10,7 @@ from dataflow_ops.errors import (
 )
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.state.tables import cursor, outbox
-from dataflow_ops.values import Counts
+from dataflow_ops.values import Counts, DeadLetter
 from tests.state.store_case import StoreCase, letter, spec
 
 
@@ -46,6 +46,46 @@ class OutcomesContract(StoreCase):
             "a": "dropped",
             "b": "open",
         }
+
+    def test_a_dropped_letter_stays_dropped_under_a_retried_key(self, store: StateStore) -> None:
+        odd = letter("\ud800\0.html")
+
+        def read(key: str, *letters: DeadLetter, run_id: str = "r1", partition: str = "p") -> dict[str, str]:
+            """Commit a key of a partition; give the state of its letters by path and error."""
+            one = spec(key, partition=partition)
+            store.enqueue(run_id, [one])
+            self._commit(store, self._claim(store, one.key), letters)
+            found = store.dead_letters(state=None)
+            return {f"{d.letter.path} {d.letter.error}": d.state for d in found if d.task_key == one.key}
+
+        def ids(path: str, key: str) -> list[str]:
+            found = store.dead_letters(state=None)
+            return [d.id for d in found if d.letter.path == path and d.task_key == spec(key).key]
+
+        read("first", letter("a"), letter("b"), odd)
+        store.drop_dead_letters(ids("a", "first") + ids("\ufffd\ufffd.html", "first"))
+        store.retry_dead_letter(ids("b", "first"))
+        store.create_run("other", "code", "job", "full", "{}", "2026-01-02")
+        assert read("code", letter("a"), run_id="other") == {"a ParserFailed": "open"}, "another data set"
+        # The run takes up the retried key and lets go of the first one.
+        assert read("second", letter("a"), letter("b"), odd) == {
+            "a ParserFailed": "dropped",
+            "b ParserFailed": "open",
+            "\ufffd\ufffd.html ParserFailed": "dropped",
+        }
+        store.create_run("r2", "web", "job", "full", "{}", "2026-01-02")
+        anew = [letter("a", "UndecodableText"), letter("a", position=8)]
+        assert read("third", letter("a"), anew[0], run_id="r2") == {
+            "a ParserFailed": "dropped",
+            "a UndecodableText": "open",
+        }
+        assert read("fourth", anew[1], run_id="r2") == {"a ParserFailed": "open"}, "another record"
+        assert read("elsewhere", letter("a"), partition="q") == {"a ParserFailed": "open"}
+        # What was dropped and then put back is open again: the last word counts.
+        store.retry_dead_letter(ids("a", "third"))
+        assert read("fifth", letter("a"), run_id="r2") == {"a ParserFailed": "open"}
+        store.drop_dead_letters(ids("a", "fifth"))
+        assert read("sixth", letter("a"), run_id="r2") == {"a ParserFailed": "dropped"}
 
     def test_letters_of_what_a_later_run_read_anew_are_past(self, store: StateStore) -> None:
         store.create_run("other", "code", "job", "full", "{}", "2026-01-01")
