@@ -55,7 +55,9 @@ def _decided(
     connection: sa.Connection, db: Database, task_key: str, state: str, asked: set[Subject]
 ) -> dict[Subject, float]:
     """Subject → when a letter about it last came into a state, under other keys of the partition."""
-    mine = task.alias("mine")
+    keys = _keys_of_partition(connection, db, task_key, state, {about[-1] for about in asked})
+    if not keys:
+        return {}
     datasets = (
         sa.select(run.c.dataset)
         .join(run_task, run_task.c.run_id == run.c.run_id)
@@ -65,16 +67,27 @@ def _decided(
     related = linked.where(run.c.run_id == run_task.c.run_id, run.c.dataset.in_(datasets))
     query = (
         sa.select(*_SUBJECT, sa.func.max(_c.updated_at))
+        .where(db.among(_c.task_key, keys), _c.state == state, sa.or_(related, ~linked))
+        .group_by(*_SUBJECT)
+    )
+    found = {(*about,): at for *about, at in connection.execute(query)}
+    return {about: found[about] for about in asked if about in found}
+
+
+def _keys_of_partition(
+    connection: sa.Connection, db: Database, task_key: str, state: str, errors: set[str]
+) -> list[str]:
+    """Other keys of the partition with letters in a state. Letters are fewer than tasks."""
+    mine = task.alias("mine")
+    query = (
+        sa.select(_c.task_key)
         .join(task, task.c.key == _c.task_key)
         .join(mine, sa.and_(mine.c.step == task.c.step, mine.c.partition == task.c.partition))
         .where(
             _c.state == state,
-            db.among(_c.error, sorted({about[-1] for about in asked})),
+            db.among(_c.error, sorted(errors)),
             mine.c.key == task_key,
             _c.task_key != task_key,
-            sa.or_(related, ~linked),
         )
-        .group_by(*_SUBJECT)
     )
-    rows = {(*about,): at for *about, at in connection.execute(query)}
-    return {about: rows[about] for about in asked if about in rows}
+    return list(connection.execute(query.distinct()).scalars())
