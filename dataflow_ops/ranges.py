@@ -25,6 +25,11 @@ def is_splittable(path: str, media_type: str) -> bool:
     return media_type == PARQUET or (media_type == JSONL and not media_of(path).codec)
 
 
+_NO_LINES = (b"\xff\xfe", b"\xfe\xff", b"\x1f\x8b", b"BZh", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ\x00")
+"""Starts of files that are not lines of UTF-8 whatever their name says: UTF-16, and compressed ones. They are
+read, or refused, as a whole: a part of one can't be told from text."""
+
+
 def cuts(file: BinaryIO, path: str, media_type: str, size: int, limit: int) -> list[int]:
     """Starts of the parts of a large file, the first being 0; ``[0]`` when it stays whole.
 
@@ -46,6 +51,9 @@ def cuts(file: BinaryIO, path: str, media_type: str, size: int, limit: int) -> l
             if size * PARQUET_EXPANSION > limit
             else [0]
         )
+    file.seek(0)
+    if file.read(6).startswith(_NO_LINES):
+        return [0]
     return _line_cuts(file, size, limit)
 
 

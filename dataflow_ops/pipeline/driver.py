@@ -292,12 +292,22 @@ class Driver:
             raise error_of(tally.fault)
         if tally.changed is not None:
             Staging(self.chunks.blobs, tally.changed.spec.key).clear()
+            self._fetch_again(tally.changed.spec.partition)
             raise SourceChanged(f"{name}/{tally.changed.spec.partition}: {tally.changed.message}")
         if tally.damaged:
             return list(tally.damaged)
         if left:
             raise RunPaused(f"paused in step '{name}'")
         return []
+
+    def _fetch_again(self, chunk: str) -> None:
+        """Put what was fetched of a changed chunk aside: size and time may be as listed, so that listing it
+        again would find the same key and skip it.
+        """
+        record = self.index.finished("fetch").get(chunk)
+        if record is not None and self.state.ghost(record.key, record.epoch):
+            for output in record.outputs:
+                self.chunks.blobs.quarantine(output.uri)
 
     def _record_death(self, outcome: TaskOutcome) -> TaskOutcome:
         """A worker that died could not say so itself: use up its attempt."""

@@ -50,6 +50,21 @@ def swap_everything(job: Path) -> None:
         swap_words(path)
 
 
+def test_changed_with_size_and_time_as_they_were(job: Path, tmp_path: Path) -> None:
+    """The listing can't tell; the bytes can: what was fetched is put aside and fetched again."""
+
+    def swap() -> None:
+        for path in (job.parent / "notes").iterdir():
+            status = path.stat()
+            path.write_bytes(path.read_bytes().replace(b"the", b"THE"))
+            os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+    hooks = inside.At("after commit fetch", once(swap))
+    assert inside.run(job, tmp_path / "home", hooks=hooks).state == "SUCCEEDED"
+    inside.run(job, tmp_path / "fresh")
+    assert published(tmp_path / "home") == published(tmp_path / "fresh")
+
+
 def test_changed_every_time_it_is_looked_at(job: Path, tmp_path: Path) -> None:
     """The run gives up with a word; when the file holds still, the next run succeeds."""
     clock = iter(range(10_000))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dataflow_ops import media
@@ -40,6 +40,7 @@ def test_lines_do_not_depend_on_blocks(parts: list[bytes], block: int, limit: in
     assert got == expected
 
 
+@example([b"\xfe\xff", b'{"text": "0"}'], 1, False)
 @given(RECORDS, st.integers(1, 200), st.booleans())
 def test_any_cut_into_parts_gives_every_record_once(parts: list[bytes], limit: int, final: bool) -> None:
     data = b"\n".join(parts) + (b"\n" if final else b"")
