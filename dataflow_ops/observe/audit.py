@@ -240,25 +240,40 @@ def _cell(value: object) -> object:
 
 
 def to_table(rows: Sequence[AuditRow], chars: int = 240) -> Table:
-    """A table for the console; texts are cut to ``chars`` and shown literally, without markup."""
+    """A table for the console; texts are cut to ``chars`` and shown literally, without markup.
+
+    Two columns: what was removed and why, and the text, which gets most of the width.
+    """
     from rich.table import Table
     from rich.text import Text
 
-    table = Table("rule", "value", "source", "document", "text", show_lines=True)
+    table = Table(show_lines=True, expand=True)
+    table.add_column("removed", ratio=2, overflow="fold")
+    table.add_column("text", ratio=5, overflow="fold")
     for row in rows:
-        value = "" if row.value is None else f"{row.value:.4g}"
-        if row.bound is not None:
-            sign = "<" if row.side == "low" else ">"
-            value += f" {sign} {row.bound:.4g}"
+        gate = f" ({row.gate})" if row.gate else ""
+        where = f"{row.source_id}: {row.url or row.path}"
+        lines = [line for line in (row.rule + gate, _comparison(row), row.doc_id[:12], where) if line]
         text = _one_line(row.text or row.detail, chars)
         if row.survivor_id:
-            text += f"\n= {row.survivor_id[:8]}: {_one_line(row.survivor_text, chars)}"
-        gate = f" ({row.gate})" if row.gate else ""
-        where = f"{row.doc_id[:12]}\n{row.url or row.path}"
-        table.add_row(
-            Text(row.rule + gate), Text(value), Text(row.source_id), Text(_printable(where)), Text(text)
-        )
+            kept = _one_line(row.survivor_text, chars)
+            text += f"\n= {row.survivor_id[:12]}: " + (
+                "the same text"
+                if row.rule == "exact" and kept == text
+                else kept or "(not among these outputs)"
+            )
+        table.add_row(Text(_printable("\n".join(lines))), Text(text))
     return table
+
+
+def _comparison(row: AuditRow) -> str:
+    """``0.1 < 0.2``: the value and the bound that it broke. Only filter names the side; else they tell."""
+    if row.value is None:
+        return ""
+    if row.bound is None:
+        return f"{row.value:.4g}"
+    below = row.side == "low" if row.side else row.value < row.bound
+    return f"{row.value:.4g} {'<' if below else '>'} {row.bound:.4g}"
 
 
 def _one_line(text: str, chars: int) -> str:

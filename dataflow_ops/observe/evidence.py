@@ -12,6 +12,9 @@ import pyarrow.compute as pc
 from dataflow_ops.observe.chunks import Chunks
 from dataflow_ops.observe.reader import take_rows
 
+FLOOR = "_floor"
+"""Behind the name of a statistic in ``filter.stats``: the value is not below this."""
+
 
 @dataclass(frozen=True, slots=True)
 class RuleNote:
@@ -41,7 +44,15 @@ class RuleNote:
 
 @dataclass(frozen=True, slots=True)
 class PassedRule:
-    """A rule that a document passed, with the value measured (``None`` where none was stored)."""
+    """A rule that a document passed.
+
+    Attributes:
+        name: of the rule, with its ``version`` and ``gate``.
+        value: what was measured; ``None`` where the floor settled it.
+        low: bounds in force for the document's kind of text, likewise ``high``.
+        floor: the value is at least this, by a cheaper statistic; ``None`` where the rule has none.
+
+    """
 
     name: str
     version: str
@@ -49,6 +60,7 @@ class PassedRule:
     value: float | None
     low: float | None
     high: float | None
+    floor: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +124,10 @@ def _passed(
             break
         if rule.applies_to and kind not in rule.applies_to:
             continue
-        value = stats.get(rule.statistic or rule.name)
+        statistic = rule.statistic or rule.name
+        value, floor = stats.get(statistic), stats.get(statistic + FLOOR)
         low, high = rule.by_kind.get(kind, (rule.low, rule.high))
-        out.append(PassedRule(rule.name, rule.version, rule.gate, value, low, high))
+        out.append(PassedRule(rule.name, rule.version, rule.gate, value, low, high, floor))
     return tuple(out)
 
 

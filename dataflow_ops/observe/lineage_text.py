@@ -6,6 +6,7 @@ import dataclasses
 import math
 from typing import Any
 
+from dataflow_ops.observe.evidence import PassedRule
 from dataflow_ops.observe.lineage import Lineage
 
 
@@ -44,9 +45,9 @@ def as_text(one: Lineage, indent: str = "") -> str:
     if one.passed:
         lines.append("passed")
         for rule in one.passed:
-            value = "" if rule.value is None else f" {_short(rule.value)}"
             version = f"@{rule.version}" if rule.version else ""
-            lines.append(f"  {rule.gate or '-':3} {rule.name}{version}{value}{_bounds(rule.low, rule.high)}")
+            bounds = _bounds(rule.low, rule.high)
+            lines.append(f"  {rule.gate or '-':3} {rule.name}{version} {_measured(rule)}{bounds}")
     # Hostile names must not move the cursor or forge lines.
     text = "\n".join(indent + _printable(line) for line in lines)
     if one.survivor is not None:
@@ -79,6 +80,15 @@ def _comparison(one: Lineage) -> str:
         return f": {_short(one.value)}"
     side = one.side or ("low" if one.value < one.bound else "high")
     return f": {_short(one.value)} is {'below' if side == 'low' else 'above'} {_short(one.bound)}"
+
+
+def _measured(rule: PassedRule) -> str:
+    """The value, or how a document passes without one: a cheap floor already reached the bound."""
+    if rule.value is not None and not math.isnan(rule.value):
+        return _short(rule.value)
+    if rule.floor is not None and not math.isnan(rule.floor):
+        return f"passed by its floor {_short(rule.floor)}, not measured"
+    return "not measured"
 
 
 def _bounds(low: float | None, high: float | None) -> str:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 from collections import Counter
 
@@ -12,7 +13,7 @@ from rich.console import Console
 
 from dataflow_ops import schema
 from dataflow_ops.errors import ConfigError
-from dataflow_ops.observe.audit import _Reservoirs, sample, to_csv, to_table
+from dataflow_ops.observe.audit import AuditRow, _Reservoirs, sample, to_csv, to_table
 
 
 def test_every_way_out_is_sampled_with_its_text(finished):
@@ -116,6 +117,27 @@ def test_console_table_shows_markup_literally(finished):
     text = console.export_text()
     assert "\x1b[31m" not in text
     assert "<script>" in text
+
+
+def test_console_table_compares_rightly_and_gives_the_text_the_room(finished):
+    """At 80 columns texts have more than half of the line; parse names no side of its bound."""
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(to_table(sample(finished)))
+    text = console.export_text()
+    assert "0 < 1" in text
+    assert "0.12 < 0.2" in text
+    assert ">" not in text.replace("script>", "").replace("</", "")
+    assert max(len(line.split("│")[2]) for line in text.splitlines() if line.count("│") == 3) > 50
+
+
+def test_console_table_prints_an_exact_copy_once():
+    row = AuditRow("ab" * 16, "confirm", "exact", "src", text="both alike", survivor_id="cd" * 16)
+    for kept, shown in (("both alike", "the same text"), ("", "(not among these outputs)")):
+        console = Console(width=120, record=True, file=io.StringIO())
+        console.print(to_table([dataclasses.replace(row, survivor_text=kept)]))
+        text = console.export_text()
+        assert text.count("both alike") == 1
+        assert f"= cdcdcdcdcdcd: {shown}" in text
 
 
 @given(

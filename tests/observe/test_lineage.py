@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 
+import pyarrow as pa
 import pytest
 
 from dataflow_ops.errors import ConfigError
@@ -140,3 +141,25 @@ def test_only_narrow_columns_are_scanned(finished):
     scans = [c for uri, c in finished.columns_read if uri.startswith("parse/text")]
     assert scans
     assert all("text" not in columns and columns for columns in scans)
+
+
+def test_a_rule_passed_by_its_floor_says_so(finished):
+    """A null statistic is no mystery: the floor beside it reached the bound."""
+    for name in ("0000000000000001", "0000000000000002"):
+        finished.tables[f"filter/stats/{name}"] = pa.table(
+            {
+                "length": [400.0] * 10,
+                "zlib_ratio": pa.nulls(10, pa.float64()),
+                "zlib_ratio_floor": [0.31] * 10,
+            }
+        )
+    one = find(finished, ident(2, 2), RULES)
+    zlib = next(r for r in one.passed if r.name == "zlib_ratio")
+    assert (zlib.value, zlib.floor) == (None, 0.31)
+    assert "zlib_ratio@1 passed by its floor 0.31, not measured  (at least 0.2)" in as_text(one)
+    assert {"name": "zlib_ratio", "floor": 0.31}.items() <= as_dict(one)["passed"][1].items()
+
+
+def test_an_unknown_document_is_told_how_to_name_its_run(finished):
+    with pytest.raises(ConfigError, match="name that run: --run RUN"):
+        find(finished, "f" * 32)
