@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Checks that this version of the data set is whole, without the software that made it.
 
-Needs Python 3.9 or later and pyarrow; for jsonl.zst shards also zstandard. Run it where it lies:
+Needs Python 3.9 or later and pyarrow (pip install pyarrow); for jsonl.zst shards also zstandard. Run it
+where it lies:
 
     python verify.py [FOLDER] [--ids-per-pass N]
 
@@ -24,9 +25,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
+try:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+except ImportError:
+    sys.exit("verify.py needs pyarrow: pip install pyarrow")
 
 FORMAT = 1
 SHOWN = 5
@@ -305,7 +309,10 @@ def check_exported(
 def read(path: Path, columns: list[str]) -> Iterator[pa.Table]:
     """Tables of some columns of a Parquet or jsonl.zst file."""
     if path.name.endswith(".jsonl.zst"):
-        import zstandard
+        try:
+            import zstandard
+        except ImportError:
+            sys.exit("verify.py needs zstandard for jsonl.zst shards: pip install zstandard")
 
         with path.open("rb") as file:
             with zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True) as raw:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 
@@ -78,7 +79,7 @@ def _table(rules: Sequence[Rule]) -> str:
         "|---|---|---|---|---|---|---|",
     ]
     for rule in rules:
-        said = " ".join((rule.measure.__doc__ or "").split()).replace("|", "\\|")
+        said = _markdown(rule.measure.__doc__ or "").replace("|", "\\|")
         bounds = _bounds(rule) or "none"
         bounds += "" if rule.default else " (off)"
         alias = f" (`{rule.alias}`)" if rule.alias else ""
@@ -92,6 +93,12 @@ def _table(rules: Sequence[Rule]) -> str:
             f" | {rule.errs or '–'} | {rule.source} |"
         )
     return "\n".join(lines) + "\n"
+
+
+def _markdown(docstring: str) -> str:
+    """One line, without the marks of reStructuredText that Markdown does not know."""
+    plain = re.sub(r":[a-z]+:`~?([^`]+)`", r"`\1`", " ".join(docstring.split()))
+    return plain.replace("``", "`")
 
 
 def _bounds(rule: Rule) -> str:

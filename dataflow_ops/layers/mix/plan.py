@@ -9,6 +9,7 @@ import pyarrow as pa
 from dataflow_ops.layers.mix import plan_tables, tally
 from dataflow_ops.layers.mix.columns import DOMAINS, DRAW, LABEL_OF, NOTES, PARTITIONS, PLACES
 from dataflow_ops.layers.mix.draw import DRAW_VERSION
+from dataflow_ops.layers.mix.notes import notes
 from dataflow_ops.layers.mix.targets import targets
 from dataflow_ops.layers.mix.threshold import cut
 from dataflow_ops.protocols import Input, OutputSpec, Partitioning, Side
@@ -34,7 +35,7 @@ class PlanStep:
         OutputSpec("places", PLACES),
         OutputSpec("notes", NOTES),
     )
-    version = 2
+    version = 3
 
     def __init__(self, settings: JobSettings) -> None:
         self._mixing = settings.mixing
@@ -85,7 +86,7 @@ class PlanStep:
                 "partitions": partitions,
                 "draw": plan_tables.draw_rows(chunks, domains, drawn),
                 "places": partitions.select(PLACES.names),
-                "notes": plan_tables.notes(wanted, supply, partitions, mixing, self._shards),
+                "notes": notes(wanted, supply, drawn, partitions, mixing, self._shards),
             },
             counts=Counts(
                 documents_in=documents,

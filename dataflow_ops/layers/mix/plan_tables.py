@@ -1,4 +1,4 @@
-"""The plan as rows: domains, partitions, and what a person should know."""
+"""The plan as rows: domains and partitions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dataflow_ops.layers.mix.allot import allot, shard_count
-from dataflow_ops.layers.mix.columns import DOMAINS, DRAW, LABEL_OF, NOTES, PARTITION_KEYS, PARTITIONS
+from dataflow_ops.layers.mix.columns import DOMAINS, DRAW, LABEL_OF, PARTITION_KEYS, PARTITIONS
 from dataflow_ops.layers.mix.tally import Drawn, Supply, Totals
 from dataflow_ops.layers.mix.targets import Target
 from dataflow_ops.layers.mix.threshold import Cut
@@ -120,38 +120,3 @@ def partition_rows(found: Mapping[str, Totals], keys: Sequence[str], shards: int
         for (path, values, total), share, first in zip(filled, shares, firsts[:-1], strict=True)
     ]
     return pa.Table.from_pylist(rows, schema=PARTITIONS)
-
-
-def notes(
-    wanted: Mapping[str, Target],
-    supply: Mapping[str, Supply],
-    partitions: pa.Table,
-    mixing: MixingSettings,
-    shards: int | None,
-) -> pa.Table:
-    """``plan.notes``: shortages, and settings that could not have the effect their names promise."""
-    lines = []
-    if mixing.curriculum is not None:
-        first, last = epochs(mixing)
-        lines.append(
-            f"No document has a quality score: early and later epochs are one window, [{first}, {last})."
-        )
-    if mixing.sampling and mixing.target_tokens is None:
-        lines.append(
-            "mixing.target_tokens is not set: everything that survives is taken, and the ratios of"
-            " mixing.sampling only leave out domains whose ratio is 0."
-        )
-    for domain, target in wanted.items():
-        there = supply[domain].tokens if domain in supply else 0
-        if target.shortage:
-            lines.append(
-                f"Domain '{domain}' is short of {target.shortage:,} tokens:"
-                f" {target.asked:,} asked for, {there:,} there."
-            )
-        elif target.ratio and domain not in supply:
-            lines.append(f"Domain '{domain}' has a ratio but no documents.")
-        if mixing.sampling and domain not in mixing.sampling and domain in supply:
-            lines.append(f"Domain '{domain}' has no ratio in mixing.sampling, so none of it is taken.")
-    if shards is not None and partitions.num_rows > shards:
-        lines.append(f"{shards} shards were asked for, but {partitions.num_rows} partitions need one each.")
-    return pa.table({"note": pa.array(lines, pa.string())}, schema=NOTES)

@@ -57,6 +57,14 @@ class Supply:
         return int(self.histogram.sum())
 
 
+@dataclass(frozen=True, slots=True)
+class Last:
+    """The document that reaches a domain's target: its id (16 bytes) and its tokens."""
+
+    doc_id: bytes
+    tokens: int
+
+
 @dataclass
 class Drawn:
     """What is drawn.
@@ -65,6 +73,7 @@ class Drawn:
         domains: totals by domain.
         places: totals by partition.
         limits: domain -> draw key of the last document of its rest; None: no rest.
+        last: that document, for the domains that have one.
         reached: per table, in order, for each domain that it has: largest draw key below the crossing
             bucket (None: none), and the keys inside that bucket.
 
@@ -73,6 +82,7 @@ class Drawn:
     domains: dict[str, Totals]
     places: dict[str, Totals] = field(default_factory=dict)
     limits: dict[str, int | None] = field(default_factory=dict)
+    last: dict[str, Last] = field(default_factory=dict)
     reached: list[dict[str, tuple[int | None, U64]]] = field(default_factory=list)
 
     def limit_in(self, table: int, domain: str) -> int | None:
@@ -91,10 +101,11 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """Documents of a crossing bucket: keys, tokens and bytes of those in one table and partition."""
+    """Documents of a crossing bucket: keys, ids, tokens, bytes of those in one table and partition."""
 
     place: str
     keys: U64
+    doc_ids: pa.ChunkedArray
     tokens: I64
     sizes: I64
 
@@ -141,7 +152,10 @@ def draw(tables: Tables, seed: int, found: Mapping[str, cuts.Cut]) -> Drawn:
                     out.domains[domain].add(times, tokens[chosen], sizes[chosen])
                 crossing = inside & (buckets == cut.bucket)
                 if crossing.any():
-                    waiting[domain].append(_Open(place, keys[crossing], tokens[crossing], sizes[crossing]))
+                    ids = table["doc_id"].filter(pa.array(crossing))
+                    waiting[domain].append(
+                        _Open(place, keys[crossing], ids, tokens[crossing], sizes[crossing])
+                    )
     for domain, opens in waiting.items():
         out.limits[domain] = _settle(found[domain], opens, out, domain)
     return out
@@ -161,6 +175,8 @@ def _settle(cut: cuts.Cut, opens: list[_Open], out: Drawn, domain: str) -> int |
         for total in (out.places[one.place], out.domains[domain]):
             total.add(1, one.tokens[taken], one.sizes[taken])
         out.domains[domain].documents += 0 if cut.full_passes else int(taken.sum())
+        for i in np.flatnonzero(one.keys == np.uint64(limit)):
+            out.last[domain] = Last(one.doc_ids[int(i)].as_py(), int(one.tokens[i]))
     return limit
 
 

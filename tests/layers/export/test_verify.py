@@ -233,3 +233,19 @@ def test_a_missing_repetition(broken: Path) -> None:
     code, text = run(broken)
     assert code == 1
     assert "a repetition is missing" in text
+
+
+@pytest.mark.parametrize("module", ["pyarrow", "zstandard"])
+def test_a_missing_package_is_named_with_the_command(version: Path, module: str) -> None:
+    needed = module == "pyarrow" or any(version.rglob("*.jsonl.zst"))
+    # None in sys.modules: importing it fails as where it is not installed.
+    script = (
+        "import runpy, sys\n"
+        f"sys.modules[{module!r}] = None\n"
+        f"sys.argv = ['verify.py', {str(version)!r}]\n"
+        f"runpy.run_path({str(version / 'verify.py')!r}, run_name='__main__')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == (1 if needed else 0)
+    assert "Traceback" not in done.stderr
+    assert (f"pip install {module}" in done.stderr) is needed

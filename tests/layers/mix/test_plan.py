@@ -237,8 +237,12 @@ class TestShortage:
 
     def test_shrink_leaves_the_others_alone_and_says_so(self) -> None:
         assert self.rows() == {"A": 100, "B": 300, "C": 200}
-        [note] = plan(self.table, self.mixing)["notes"]["note"].to_pylist()
-        assert note == "Domain 'A' is short of 400 tokens: 500 asked for, 100 there."
+        short, ratios = plan(self.table, self.mixing)["notes"]["note"].to_pylist()
+        assert short == "Domain 'A' is short of 400 tokens: 500 asked for, 100 there."
+        assert ratios == (
+            "The drawn tokens don't have the ratios of mixing.sampling:"
+            " 'A' 16.7% instead of 50.0%, 'B' 50.0% instead of 30.0%, 'C' 33.3% instead of 20.0%."
+        )
 
     def test_redistribute_shares_in_proportion(self) -> None:
         assert self.rows(on_shortage="redistribute") == {"A": 100, "B": 540, "C": 360}
@@ -258,6 +262,53 @@ class TestShortage:
         [row] = [r for r in made["domains"].to_pylist() if r["domain"] == "D"]
         assert (row["supply_documents"], row["shortage_tokens"], row["drawn_rows"]) == (0, 5, 0)
         assert any("'D'" in n for n in made["notes"]["note"].to_pylist())
+
+
+class TestMissedTargets:
+    def notes(self, documents: Documents, **mixing: Any) -> list[str]:
+        found: list[str] = plan(labels(documents), mixing)["notes"]["note"].to_pylist()
+        return found
+
+    def test_a_large_last_document_is_named(self) -> None:
+        table = labels([("A", 10)] * 100 + [("A", 10_000)])
+        big = schema.doc_id("s", "f", 100)
+        order = np.argsort(draw_key(table["doc_id"], 1)).tolist()
+        before = 10 * order.index(100)
+        target = before + 5
+        [note] = plan(table, {"target_tokens": target})["notes"]["note"].to_pylist()
+        given = before + 10_000
+        assert note == (
+            f"Domain 'A' gives {given:,} tokens, {given / target - 1:.0%} more than its target of {target:,}:"
+            " the document that reaches the target has 10,000, which is"
+            f" {10_000 / given:.0%} of the domain's. See: dataflow lineage {big.hex()}"
+        )
+
+    def test_it_moves_the_other_shares_too(self) -> None:
+        notes = self.notes(
+            [("A", 5000), *[("B", 10)] * 200], target_tokens=2000, sampling={"A": 0.5, "B": 0.5}
+        )
+        assert [n[:30] for n in notes] == ["Domain 'A' gives 5,000 tokens,", "The drawn tokens don't have th"]
+        assert "'A' 83.3% instead of 50.0%, 'B' 16.7% instead of 50.0%" in notes[1]
+
+    def test_a_last_document_of_ordinary_length_is_no_news(self) -> None:
+        documents = [("A", 10)] * 200 + [("B", 10)] * 200
+        assert self.notes(documents, target_tokens=2010, sampling={"A": 0.5, "B": 0.5}) == []
+
+    @pytest.mark.parametrize(("tokens", "told"), [(104, False), (105, False), (106, True)])
+    def test_the_bound_is_five_per_cent(self, tokens: int, told: bool) -> None:
+        assert bool(self.notes([("A", tokens)], target_tokens=100, sampling={"A": 1.0})) is told
+
+    @pytest.mark.parametrize(("b", "told"), [(51, False), (52, False), (53, True)])
+    def test_the_bound_is_two_points(self, b: int, told: bool) -> None:
+        # Capped, so that both targets are met to the token.
+        documents = [("A", 1)] * 200 + [("B", 1)] * 200
+        caps = {"A": 100 - b, "B": b}
+        notes = self.notes(documents, target_tokens=200, sampling={"A": 0.5, "B": 0.5}, caps=caps)
+        assert bool(notes) is told
+
+    def test_without_a_target_the_ratios_are_no_promise(self) -> None:
+        [note] = self.notes([("A", 900), ("B", 100)], sampling={"A": 0.5, "B": 0.5})
+        assert note.startswith("mixing.target_tokens is not set")
 
 
 def test_epochs_are_one_window_while_nothing_is_scored() -> None:

@@ -20,28 +20,13 @@ FOLDERS = frozenset(
     }
 )
 
-LOCK_FILES = frozenset(
-    {
-        "package-lock.json",
-        "npm-shrinkwrap.json",
-        "yarn.lock",
-        "pnpm-lock.yaml",
-        "bun.lockb",
-        "poetry.lock",
-        "Pipfile.lock",
-        "pdm.lock",
-        "uv.lock",
-        "Cargo.lock",
-        "Gemfile.lock",
-        "composer.lock",
-        "go.sum",
-        "flake.lock",
-        "packages.lock.json",
-        "mix.lock",
-        "pubspec.lock",
-        "Podfile.lock",
-    }
+_LOCKED = re.compile(
+    r"\.lock$|\.lockfile$|\.lock\.(json|txt|ya?ml|hcl)$|\.resolved$|^go(\.work)?\.sum$|^bun\.lockb$"
+    r"|^(package-lock|npm-shrinkwrap|project\.assets)\.json$|^(pnpm|conda)-lock\.ya?ml$"
+    r"|^requirements.*-lock\.txt$|^cabal\.project\.freeze$",
+    re.IGNORECASE,
 )
+"""Versions and hashes that a package manager wrote: ``Cargo.lock``, ``requirements.lock``, ``go.sum``, …"""
 
 _BUILT = re.compile(
     r"(\.min\.(js|css|mjs)|\.bundle\.js|\.map|_pb2(_grpc)?\.pyi?|\.pb\.(go|cc|h)|\.g\.dart|\.designer\.cs)$",
@@ -58,4 +43,4 @@ def is_vendored(path: str) -> str:
     for folder in folders:
         if folder in FOLDERS:
             return folder
-    return name if name in LOCK_FILES or _BUILT.search(name) else ""
+    return name if _LOCKED.search(name) or _BUILT.search(name) else ""
