@@ -139,6 +139,9 @@ LANGUAGE_BY_EXTENSION: Final[dict[str, str]] = {
     ".vim": "vim",
 }
 
+DATA_LANGUAGE: Final[dict[str, str]] = {".json": "json", ".jsonl": "json", ".ndjson": "json"}
+"""Language of files that hold records in one place and stand as documents in another."""
+
 LANGUAGE_BY_NAME: Final[dict[str, str]] = {
     "makefile": "make",
     "gnumakefile": "make",
@@ -178,7 +181,8 @@ class Media:
 
     Attributes:
         media_type: one of this module's constants; ``""`` where the name says nothing.
-        code_language: ``python``, …; ``""`` where it is not code.
+        code_language: ``python``, …; ``""`` where it is not code. ``json`` also where the type says records:
+            it counts when the file is read as one document.
         codec: compression around it, ``""`` for none.
     """
 
@@ -200,7 +204,7 @@ def media_of(path: str) -> Media:
     if language:
         return Media(CODE, language, codec)
     if extension in MEDIA_BY_EXTENSION:
-        return Media(MEDIA_BY_EXTENSION[extension], "", codec)
+        return Media(MEDIA_BY_EXTENSION[extension], DATA_LANGUAGE.get(extension, ""), codec)
     return Media(TEXT if name in TEXT_BY_NAME else "", "", codec)
 
 

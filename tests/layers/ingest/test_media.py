@@ -10,7 +10,7 @@ from dataflow_ops.media import Media, media_of, sniff, unpacked_bytes
     ("path", "expected"),
     [
         ("a/b.HTML", Media(media.HTML)),
-        ("a/b.jsonl.gz", Media(media.JSONL, codec="gz")),
+        ("a/b.jsonl.gz", Media(media.JSONL, "json", "gz")),
         ("x.warc.zst", Media(media.WARC, codec="zst")),
         ("src/x.py", Media(media.CODE, "python")),
         ("Makefile", Media(media.CODE, "make")),

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dataflow_ops.errors import ConfigError
+from dataflow_ops.layers.ingest.sources.jsonfiles import record_or_document
 from dataflow_ops.layers.ingest.sources.listed import LeftOut, SourceFile
 from dataflow_ops.layers.ingest.sources.names import escape
 from dataflow_ops.layers.ingest.sources.patterns import Patterns
@@ -53,7 +54,7 @@ def list_files(source: SourceSettings, left_out: LeftOut) -> Iterator[SourceFile
         except OSError as e:
             yield SourceFile(escape(name), -1, problem=f"can't be looked at: {e.strerror}")
             continue
-        media_type = media_by_content(path, media_of(name)).media_type
+        media_type = record_or_document(path, media_by_content(path, media_of(name)), source).media_type
         if media_type:
             yield SourceFile(escape(name), status.st_size, status.st_mtime_ns, media_type=media_type)
         else:
