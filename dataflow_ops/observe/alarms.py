@@ -113,7 +113,16 @@ def dead_share(dead: int, records: int, limit: float) -> list[Alarm]:
 def shortages(plan: Iterable[Mapping[str, Any]]) -> list[Alarm]:
     """Domains that have fewer tokens than the mixing plan wanted of them."""
     return [
-        Alarm("shortage", {"domain": row["domain"], "short": row["shortage"], "target": row["target"]})
+        Alarm(
+            "shortage",
+            {
+                "domain": row["domain"],
+                "short": row["shortage"],
+                "asked": row["target"] if row.get("asked") is None else row["asked"],
+                "supply": row["supply"],
+                "given": row["drawn"],
+            },
+        )
         for row in plan
         if (row.get("shortage") or 0) > 0
     ]

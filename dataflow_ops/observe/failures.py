@@ -24,12 +24,14 @@ def failures(chunks: Chunks, top: int = 20) -> dict[str, list[dict[str, Any]]]:
         top: rows per table.
 
     Returns:
-        For ``parser``, ``media_type`` and ``host``: rows ``{"name", "failed", "total"}``, most failed first.
-        Rejects name no parser and no media type; they count by host only.
+        For ``parser``, ``media_type`` and ``host``: rows ``{"name", "failed", "rejected", "total"}``, most
+        failed first; ``failed`` holds the dead and the ``rejected`` (they gave no text, or too much). Rejects
+        name no parser and no media type; they count by host only.
 
     """
     failed: dict[str, Counter[str]] = {k: Counter() for k in ("parser", "media_type", "host")}
     good: dict[str, Counter[str]] = {k: Counter() for k in failed}
+    refused: Counter[str] = Counter()
     for step in ("fetch", "parse"):
         for chunk in chunks.index(step, "dead"):
             dead = chunks.table(step, "dead", chunk, ("parser", "media_type", "host"))
@@ -41,8 +43,11 @@ def failures(chunks: Chunks, top: int = 20) -> dict[str, list[dict[str, Any]]]:
     for chunk in chunks.index("parse", "rejects"):
         rejects = chunks.table("parse", "rejects", chunk, ("url",))
         if rejects is not None:
-            _count(failed["host"], _hosts(rejects["url"]))
+            hosts = _hosts(rejects["url"])
+            _count(failed["host"], hosts)
+            _count(refused, hosts)
             _trim(failed["host"])
+            _trim(refused)
     suspects = pa.array(sorted(failed["host"]), pa.string())
     for chunk in chunks.index("parse", "text"):
         columns = ("parser", "media_type", *(("url",) if len(suspects) else ()))
@@ -57,7 +62,12 @@ def failures(chunks: Chunks, top: int = 20) -> dict[str, list[dict[str, Any]]]:
     out = {}
     for name, counter in failed.items():
         rows = [
-            {"name": key, "failed": counter[key], "total": counter[key] + good[name][key]}
+            {
+                "name": key,
+                "failed": counter[key],
+                "rejected": min(refused[key], counter[key]) if name == "host" else 0,
+                "total": counter[key] + good[name][key],
+            }
             for key in ({*counter, *good[name]} if name != "host" else set(counter))
         ]
         rows.sort(key=lambda r: (-int(str(r["failed"])), -int(str(r["total"])), str(r["name"])))

@@ -19,9 +19,10 @@ class StepMetrics:
         layer: its layer.
         counts: records in, kept, rejected, dead, skipped; bytes and tokens.
         seconds_cpu: CPU time of all its tasks together.
-        seconds_wall: from the start of its first task to the end of its last.
+        seconds_tasks: time of all its tasks together, each from its start to its end; tasks that an earlier
+            run did are in, as their records are.
         tasks: tasks it has.
-        tasks_skipped: tasks among them that were done already.
+        tasks_skipped: tasks among them that an earlier run had done.
         rule_hits: rule -> records rejected by it.
         metrics: name -> number, summed over tasks.
 
@@ -31,7 +32,7 @@ class StepMetrics:
     layer: str = ""
     counts: Counts = field(default_factory=Counts)
     seconds_cpu: float = 0.0
-    seconds_wall: float = 0.0
+    seconds_tasks: float = 0.0
     tasks: int = 0
     tasks_skipped: int = 0
     rule_hits: Mapping[str, int] = field(default_factory=dict)
@@ -49,7 +50,7 @@ class StepMetrics:
             layer=str(row.get("layer") or STEPS.get(step, "")),
             counts=counts,
             seconds_cpu=float(row.get("seconds_cpu") or 0.0),
-            seconds_wall=float(row.get("seconds_wall") or 0.0),
+            seconds_tasks=float(row.get("seconds_tasks") or 0.0),
             tasks=int(row.get("tasks") or 0),
             tasks_skipped=int(row.get("tasks_skipped") or 0),
             rule_hits={str(k): int(v) for k, v in (row.get("rule_hits") or {}).items()},
@@ -57,13 +58,13 @@ class StepMetrics:
         )
 
     def __add__(self, other: StepMetrics) -> StepMetrics:
-        """Both together. Wall times add up: add parts of one run only where they ran one after the other."""
+        """Both together."""
         return StepMetrics(
             step=self.step,
             layer=self.layer or other.layer,
             counts=self.counts + other.counts,
             seconds_cpu=self.seconds_cpu + other.seconds_cpu,
-            seconds_wall=self.seconds_wall + other.seconds_wall,
+            seconds_tasks=self.seconds_tasks + other.seconds_tasks,
             tasks=self.tasks + other.tasks,
             tasks_skipped=self.tasks_skipped + other.tasks_skipped,
             rule_hits=_summed(self.rule_hits, other.rule_hits),
@@ -72,8 +73,8 @@ class StepMetrics:
 
     @property
     def documents_per_second(self) -> float:
-        """Input records per second of wall time; 0 where no time was recorded."""
-        return self.counts.documents_in / self.seconds_wall if self.seconds_wall > 0 else 0.0
+        """Input records per second of one worker; 0 where no time was recorded."""
+        return self.counts.documents_in / self.seconds_tasks if self.seconds_tasks > 0 else 0.0
 
     @property
     def documents_per_cpu_second(self) -> float:
@@ -82,13 +83,13 @@ class StepMetrics:
 
     @property
     def bytes_per_second(self) -> float:
-        """Payload bytes read per second of wall time."""
-        return self.counts.bytes_in / self.seconds_wall if self.seconds_wall > 0 else 0.0
+        """Payload bytes read per second of one worker."""
+        return self.counts.bytes_in / self.seconds_tasks if self.seconds_tasks > 0 else 0.0
 
     @property
     def tokens_per_second(self) -> float:
-        """Tokens written per second of wall time; 0 in steps that know no tokens."""
-        return self.counts.tokens_out / self.seconds_wall if self.seconds_wall > 0 else 0.0
+        """Tokens written per second of one worker; 0 in steps that know no tokens."""
+        return self.counts.tokens_out / self.seconds_tasks if self.seconds_tasks > 0 else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,7 @@ class RunMetrics:
     Attributes:
         run_id: as the commands take it.
         state: run state (``SUCCEEDED``, ``PAUSED``, …).
-        seconds_wall: of the whole run.
+        seconds_wall: from the run's creation to now, its pauses included.
         steps: in flow order.
         dead_letters: groups, largest first.
 
@@ -166,7 +167,7 @@ class RunMetrics:
         return first or (self.steps[0].counts.documents_in if self.steps else 0)
 
     def table_rows(self) -> list[tuple[str, int, int, int, int, float]]:
-        """For the console: ``(step, in, kept, rejected, dead, documents/s)`` by step in flow order."""
+        """For the console: ``(step, in, kept, rejected, dead, documents/s of a worker)`` in flow order."""
         return [
             (
                 s.step,

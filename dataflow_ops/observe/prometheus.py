@@ -33,7 +33,7 @@ def exposition(metrics: RunMetrics, dataset: str) -> str:
         skipped += [({**where, "reason": r}, n) for r, n in sorted(c.skipped.items())]
         rules += [({**where, "rule": r}, n) for r, n in sorted(s.rule_hits.items())]
         extra += [({**where, "name": name}, v) for name, v in sorted(s.metrics.items())]
-        values = (c.bytes_in, c.tokens_out, s.seconds_cpu, s.seconds_wall, s.tasks, s.tasks_skipped)
+        values = (c.bytes_in, c.tokens_out, s.seconds_cpu, s.seconds_tasks, s.tasks, s.tasks_skipped)
         for name, value in zip(_PER_STEP, values, strict=True):
             series[name].append((where, value))
     dead: list[_Sample] = [
@@ -66,9 +66,9 @@ _PER_STEP: dict[str, tuple[str, str]] = {
     "dataflow_bytes_in_total": ("counter", "Payload bytes read."),
     "dataflow_tokens_out_total": ("counter", "Tokens written."),
     "dataflow_cpu_seconds_total": ("counter", "CPU time of all tasks."),
-    "dataflow_step_seconds": ("gauge", "Time from the first task's start to the last one's end."),
+    "dataflow_task_seconds_total": ("counter", "Time of all tasks together."),
     "dataflow_tasks_total": ("counter", "Tasks of the step."),
-    "dataflow_tasks_skipped_total": ("counter", "Tasks found done already."),
+    "dataflow_tasks_skipped_total": ("counter", "Tasks that an earlier run had done."),
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -11,6 +11,7 @@ from dataflow_ops.observe import alarms, drift
 from dataflow_ops.observe import report_intake as intake
 from dataflow_ops.observe import report_tables as tables
 from dataflow_ops.observe.chunks import Chunks
+from dataflow_ops.observe.evidence import RuleNote
 from dataflow_ops.observe.failures import failures
 from dataflow_ops.observe.losses import LossCounter, Losses
 from dataflow_ops.observe.metrics import RunMetrics
@@ -27,6 +28,7 @@ def build_report_data(
     previous: Mapping[str, Any] | None = None,
     made_at: str = "",
     version_id: str = "",
+    rules: Sequence[RuleNote] = (),
 ) -> dict[str, Any]:
     """Gather everything that a report shows.
 
@@ -40,6 +42,7 @@ def build_report_data(
         previous: this function's result for the last full version, for drift.
         made_at: date and time to print, as text.
         version_id: the version as the commands take it; else the job's ``output.version``.
+        rules: the filter's rules in force, for their bounds by kind of text.
 
     Returns:
         A mapping of plain lists, mappings, numbers and strings. NaN and infinities become ``None``.
@@ -55,17 +58,19 @@ def build_report_data(
     plan = tables.plan(chunks)
     funnel = tables.funnel(metrics, lost, measured)
     data: dict[str, Any] = {
-        "format": 1,
+        "format": 2,
         "dataset": settings.dataset.id,
         "version": str(version_id or manifest.get("version") or settings.output.version),
         "mode": str(manifest.get("mode") or "full"),
         "data_date": str(manifest.get("data_date") or ""),
         "run": metrics.run_id,
         "state": metrics.state,
+        "current": None,
+        "waits": [],
         "made_at": made_at,
         "summary": tables.summary(metrics, measured, settings),
         "funnel": funnel,
-        "rules": tables.rules(metrics, lost),
+        "rules": tables.rules(metrics, lost, rules),
         "sources": tables.sources(lost),
         "dedup": tables.dedup(metrics, measured, settings, funnel),
         "basis": measured.basis,

@@ -90,12 +90,14 @@ def _header(data: Data) -> str:
         for key in ("version", "run", "state", "mode", "data_date", "made_at")
         if data[key]
     )
+    stands = _stands(data)
     switch = (
         '<div class="switch" role="group" aria-label="Language / 语言">'
         '<button type="button" value="en" aria-pressed="true" lang="en">English</button>'
         '<button type="button" value="zh" aria-pressed="false" lang="zh">中文</button></div>'
     )
-    rate = summary["records_in"] / summary["seconds"] if summary["seconds"] else 0.0
+    # Times of tasks, not of runs: a run that finds everything done takes a second.
+    worked = summary["seconds_tasks"]
     tiles = [
         ("records_in", both(*compact(summary["records_in"]))),
         ("documents_out" if exported else "documents_kept", both(*compact(summary["documents_out"]))),
@@ -103,14 +105,30 @@ def _header(data: Data) -> str:
         ("dead", both(*compact(summary["dead"]))),
     ]
     if summary["seconds"]:
-        tiles += [("duration", both(*duration(summary["seconds"]))), ("rate", both(*compact(rate)))]
+        tiles.append(("duration", both(*duration(summary["seconds"]))))
+    if worked:
+        tiles.append(("worked", both(*duration(worked))))
+        tiles.append(("rate", both(*compact(summary["records_in"] / worked))))
     shown = "".join(
         f'<div class="tile"><b>{value}</b><span class="l">{say(key)}</span></div>' for key, value in tiles
     )
     return (
         f'<header><div class="top"><div><h1>{name(data["dataset"])}</h1></div>{switch}</div>'
-        f'<ul class="meta">{meta}</ul><p class="lead">{lead}</p><div class="tiles">{shown}</div></header>'
+        f'<ul class="meta">{meta}</ul>{stands}<p class="lead">{lead}</p>'
+        f'<div class="tiles">{shown}</div></header>'
     )
+
+
+def _stands(data: Data) -> str:
+    """Whether the version was the current one when the report was made; if not, why, and what to do."""
+    if data.get("current") is None:
+        return ""
+    if data["current"]:
+        return f'<p class="stands"><span class="tag good">{say("current")}</span></p>'
+    reasons = "".join(f"<li>{esc(reason, 2000)}</li>" for reason in data["waits"])
+    why = f"{say('waits')}<ul>{reasons}</ul>" if reasons else say("not_promoted")
+    approve = f"<code>dataflow versions approve {esc(shlex.quote(data['version']))}</code>"
+    return f'<div class="stands held"><b>{say("not_current")}</b> {why}{say("then_approve")} {approve}</div>'
 
 
 def _alarms(data: Data) -> str:
@@ -143,26 +161,15 @@ def _drift(data: Data) -> Html:
 
 
 def _failures(data: Data) -> Html:
-    blocks = ""
-    for key in ("parser", "media_type", "host"):
-        found = [r for r in data["failures"][key] if r["failed"] or key == "parser"]
-        rows: list[list[object]] = [
-            [
-                name(r["name"]),
-                bar([("deadc", r["failed"]), ("ghost", r["total"] - r["failed"])], r["total"]),
-                grouped(r["failed"]),
-                grouped(r["total"]),
-                percent(r["failed"], r["total"]),
-            ]
-            for r in found
-        ]
-        if rows:
-            blocks += s.part(
-                key, table([Html(""), Html(""), say("failed"), say("of"), say("share")], rows, "tbnnn")
-            )
+    blocks = "".join(_failed_by(key, data["failures"][key]) for key in ("parser", "media_type", "host"))
+    refused = [r for r in data["rules"] if r["step"] == "parse"]
+    told = "".join(
+        s.note("x_refused", count=grouped(r["hits"]), rule=name(r["rule"]), of=grouped(r["in"]))
+        for r in refused
+    )
     groups: list[list[object]] = [
         [
-            esc(g["step"]),
+            s.step_name(g["step"]),
             Html(f"<code>{name(g['error'])}</code>"),
             name(g["parser"]),
             name(g["media_type"]),
@@ -177,20 +184,39 @@ def _failures(data: Data) -> Html:
         head = [say(k) for k in ("step", "error", "parser", "media_type", "host", "count", "example")]
         dead = s.part("dead", table(head, groups, "tttttnt"))
     if not blocks and not dead:
-        return s.section("s_failures", s.note("none_failed"))
-    return s.section("s_failures", s.note("x_hosts"), f'<div class="two">{blocks}</div>', dead, extra="long")
+        return s.section("s_failures", s.note("none_failed"), told)
+    two = f'<div class="two">{blocks}</div>'
+    return s.section("s_failures", s.note("x_hosts"), told, two, dead, extra="long")
+
+
+def _failed_by(key: str, rows: list[Data]) -> str:
+    """Dead records by parser, media type or host; by host also those that gave no text."""
+    by_host = key == "host"
+    shown: list[list[object]] = []
+    for r in rows:
+        if not r["failed"] and key != "parser":
+            continue
+        refused = r.get("rejected", 0)
+        parts = [("deadc", r["failed"] - refused), ("removed", refused), ("ghost", r["total"] - r["failed"])]
+        cells: list[object] = [name(r["name"]), bar(parts, r["total"]), grouped(r["failed"] - refused)]
+        cells += [grouped(refused)] if by_host else []
+        shown.append([*cells, grouped(r["total"]), percent(r["failed"], r["total"])])
+    if not shown:
+        return ""
+    head = [Html(""), Html(""), say("dead_short"), *([say("no_text")] if by_host else []), say("of")]
+    return s.part(key, table([*head, say("share")], shown, "tb" + "n" * (len(head) - 1)))
 
 
 def _throughput(data: Data) -> Html:
     rows: list[list[object]] = [
         [
-            esc(t["step"]),
-            esc(t["layer"]),
+            s.step_name(t["step"]),
+            s.step_name(t["layer"]),
             grouped(t["in"]),
             grouped(t["kept"]),
             grouped(t["rejected"]),
             grouped(t["dead"]),
-            f"{t['seconds_wall']:,.1f}",
+            f"{t['seconds_tasks']:,.1f}",
             f"{t['seconds_cpu']:,.1f}",
             grouped(t["documents_per_second"]),
             f"{t['bytes_per_second'] / 1e6:,.1f}",
@@ -235,7 +261,9 @@ def _versions(data: Data) -> Html:
     if not rows:
         return Html("")
     head = [say("what"), say("name"), say("version")]
-    return s.section("s_versions", details(say("numbers"), table(head, rows)), extra="long")
+    return s.section(
+        "s_versions", details(say("show_all", count=grouped(len(rows))), table(head, rows)), extra="long"
+    )
 
 
 def _next(data: Data) -> Html:
@@ -244,19 +272,22 @@ def _next(data: Data) -> Html:
     rule = shlex.quote(data["rules"][0]["rule"]) if data["rules"] else "RULE"
     lines = [
         ("n_audit", f"dataflow audit {run} --rule {rule} --n 50"),
-        ("n_lineage", "dataflow lineage DOC_ID"),
-        ("n_whatif", f"dataflow whatif JOB --set {_other_bound(data)}"),
+        ("n_lineage", f"dataflow lineage DOC_ID --run {run}"),
+        ("n_set", f"dataflow run JOB --set {_other_bound(data)}"),
     ]
     if data["summary"]["dead"]:
-        lines.append(("n_dead", f"dataflow dead-letters list {run}\ndataflow dead-letters retry {run}"))
-    if data["state"] == "AWAITING_APPROVAL":
+        lines.append(("n_dead", "dataflow dead-letters list\ndataflow dead-letters retry --all"))
+    if data.get("current") is False:
         lines.append(("n_approve", f"dataflow versions approve {version}"))
-    if data["dedup"]["in"]:
-        lines.append(("n_tune", "dataflow tune-dedup JOB"))
-    lines += [("n_diff", f"dataflow diff OTHER {version}"), ("n_report", f"dataflow report {version}")]
-    return s.section(
-        "s_next", "".join(f"<h3>{say(key)}</h3><pre>{esc(text, 400)}</pre>" for key, text in lines)
-    )
+    dataset = shlex.quote(data["dataset"])
+    lines += [
+        ("n_versions", f"dataflow versions list --dataset {dataset}\ndataflow versions show {version}"),
+        ("n_verify", f"dataflow versions verify {version}"),
+        ("n_report", f"dataflow report {version}"),
+        ("n_doctor", "dataflow doctor"),
+    ]
+    shown = "".join(f"<h3>{say(key)}</h3><pre>{esc(text, 400)}</pre>" for key, text in lines)
+    return s.section("s_next", s.note("x_next"), shown)
 
 
 def _other_bound(data: Data) -> str:
@@ -264,5 +295,5 @@ def _other_bound(data: Data) -> str:
     for r in data["rules"]:
         for side, factor in (("low", 0.75), ("high", 1.25)):
             if r["step"] == "filter" and r[side]:
-                return shlex.quote(f"clean.quality_rules.rules.{r['rule']}.{side}={r[side] * factor:.4g}")
+                return shlex.quote(f"{r['setting']}.{side}={r[side] * factor:.4g}")
     return "clean.quality_rules.min_zlib_ratio=0.15"

@@ -7,7 +7,9 @@ from typing import Any
 
 from dataflow_ops.observe import charts
 from dataflow_ops.observe.flow import order
-from dataflow_ops.observe.markup import Html, bar, esc, grouped, name, number, percent, say, table
+from dataflow_ops.observe.markup import Html, bar, both, esc, grouped, name, number, percent, say, table
+from dataflow_ops.observe.rule_texts import RULE_TEXTS
+from dataflow_ops.observe.texts import TEXTS
 
 Data = Mapping[str, Any]
 
@@ -39,6 +41,12 @@ def legend(*entries: tuple[str, str]) -> str:
     )
 
 
+def step_name(step: str) -> Html:
+    """A step by its name, which Chinese readers get in Chinese too."""
+    key = f"step_{step}"
+    return say(key) if key in TEXTS else esc(step)
+
+
 def funnel(data: Data) -> Html:
     """In, kept, removed and dead by layer, on one scale."""
     stages = data["funnel"]
@@ -68,10 +76,9 @@ def rules(data: Data) -> Html:
     whole = max(r["hits"] for r in found)
     rows: list[list[object]] = []
     for r in found:
-        aliases = f'<span class="small">{esc(", ".join(r["aliases"]))}</span>' if r["aliases"] else ""
         rows.append(
             [
-                Html(f"<code>{name(r['rule'])}</code>{aliases}"),
+                _rule(r),
                 Html(f'<span class="tag">{esc(r["gate"] or r["step"])}</span>'),
                 bar([("removed", r["hits"])], whole),
                 grouped(r["hits"]),
@@ -80,13 +87,44 @@ def rules(data: Data) -> Html:
             ]
         )
     head = [say("rule"), say("gate"), Html(""), say("rejected"), say("share"), say("bounds")]
-    return section("s_rules", note("x_rules"), table(head, rows, "ttbnnn"), extra="long")
+    return section("s_rules", note("x_rules"), note("x_bounds"), table(head, rows, "ttbnnt"), extra="long")
+
+
+def _rule(r: Data) -> Html:
+    """Its name, what it measures, where its bounds are set, and what others call it."""
+    lines = [f"<code>{name(r['rule'])}</code>"]
+    if r["rule"] in RULE_TEXTS:
+        lines.append(f'<span class="what">{both(*map(esc, RULE_TEXTS[r["rule"]]))}</span>')
+    if r.get("setting"):
+        key = esc(r["setting"]) + (".low / .high" if r["step"] == "filter" else "")
+        lines.append(f'<span class="small"><code class="key">{key}</code></span>')
+    if r["aliases"]:
+        lines.append(f'<span class="small">{esc(", ".join(r["aliases"]))}</span>')
+    return Html("".join(lines))
 
 
 def _bounds(r: Data) -> Html:
-    parts = [f"≥ {r['low']:.4g}"] if r["low"] is not None else []
-    parts += [f"≤ {r['high']:.4g}"] if r["high"] is not None else []
-    return esc(" · ".join(parts) or "–")
+    """One line where all kinds of text have the same bounds, else a line for each that differs."""
+    kinds: dict[str, list[str]] = {}
+    for kind, (low, high) in (r.get("by_kind") or {}).items():
+        kinds.setdefault(_between(low, high), []).append(kind)
+    if len(kinds) <= 1:
+        return esc(next(iter(kinds), _between(r["low"], r["high"])))
+    lines = (
+        f'<span class="kinds">{both(*_listed(names))}: {esc(shown)}</span>' for shown, names in kinds.items()
+    )
+    return Html("".join(lines))
+
+
+def _listed(kinds: Sequence[str]) -> tuple[str, str]:
+    english, chinese = ([TEXTS.get(f"k_{kind}", (kind, kind))[i] for kind in kinds] for i in (0, 1))
+    return esc(", ".join(english)), esc("、".join(chinese))
+
+
+def _between(low: float | None, high: float | None) -> str:
+    parts = [f"≥ {low:,.6g}"] if low is not None else []
+    parts += [f"≤ {high:,.6g}"] if high is not None else []
+    return " · ".join(parts) or "–"
 
 
 def sources(data: Data) -> Html:
@@ -95,7 +133,7 @@ def sources(data: Data) -> Html:
     steps = sorted({one["step"] for source in found for one in source["steps"]}, key=order)
     if not steps:
         return Html("")
-    head = "".join(f'<th scope="col" class="n">{esc(step)}</th>' for step in steps)
+    head = "".join(f'<th scope="col" class="n">{step_name(step)}</th>' for step in steps)
     body = ""
     for source in found:
         by_step = {one["step"]: one for one in source["steps"]}
@@ -215,7 +253,7 @@ def plan(data: Data) -> Html:
     found = data["plan"]
     if not found:
         return Html("")
-    whole = max(max(p["supply"], p["target"] or 0, p["drawn"]) for p in found)
+    whole = max(max(p["supply"], p.get("asked") or p["target"] or 0, p["drawn"]) for p in found)
     drawn = sum(p["drawn"] for p in found)
     rows: list[list[object]] = [
         [
@@ -223,7 +261,7 @@ def plan(data: Data) -> Html:
             bar([("kept", p["drawn"]), ("ghost", max(0, p["supply"] - p["drawn"]))], whole),
             percent(p["ratio"]) if p["ratio"] is not None else "–",
             percent(p["drawn"], drawn),
-            say("all") if p["target"] is None else number(p["target"]),
+            _asked(p),
             number(p["supply"]),
             number(p["drawn"]),
             number(p["shortage"]) if p["shortage"] else "–",
@@ -236,6 +274,12 @@ def plan(data: Data) -> Html:
     notes = "".join(f'<p class="muted">{esc(n, 600)}</p>' for n in data["notes"])
     keys = legend(("kept", "drawn"), ("ghost", "supply"))
     return section("s_plan", note("x_plan"), keys, table(head, rows, "tbnnnnnnn"), notes)
+
+
+def _asked(p: Data) -> Html:
+    """Tokens asked for: more than the target where there is not enough of the domain."""
+    asked = p["target"] if p.get("asked") is None else p["asked"]
+    return say("all") if asked is None else number(asked)
 
 
 def _epochs(pair: Sequence[int | None]) -> str:

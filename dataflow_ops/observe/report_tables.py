@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from dataflow_ops.observe import banding
 from dataflow_ops.observe.aliases import ALIASES
 from dataflow_ops.observe.chunks import Chunks
+from dataflow_ops.observe.evidence import RuleNote
 from dataflow_ops.observe.losses import Losses, SourceLoss
 from dataflow_ops.observe.metrics import RunMetrics
+from dataflow_ops.observe.rule_texts import settings_of
 from dataflow_ops.observe.spread import Spread
 from dataflow_ops.settings import DatasetSettings, JobSettings, SourceSettings
 
@@ -48,7 +50,9 @@ def summary(metrics: RunMetrics, measured: Spread, settings: JobSettings) -> dic
         "tokens_estimated": not settings.mixing.tokenizer,
         "dead": dead,
         "dead_share": dead / records if records else 0.0,
-        "seconds": metrics.seconds_wall,
+        # Only a run that did all its tasks itself took as long as the version takes.
+        "seconds": 0.0 if any(s.tasks_skipped for s in metrics.steps) else metrics.seconds_wall,
+        "seconds_tasks": sum(s.seconds_tasks for s in metrics.steps),
         "shards": metrics.step("export").metrics.get("shards", 0.0),
     }
 
@@ -92,8 +96,16 @@ def _stage(layer: str, entered: int, removed: int, dead: int, out: int | None = 
     }
 
 
-def rules(metrics: RunMetrics, lost: Losses) -> list[dict[str, Any]]:
-    """What each rule removed, most first; duplicates and mixing have tables of their own."""
+def rules(metrics: RunMetrics, lost: Losses, notes: Sequence[RuleNote] = ()) -> list[dict[str, Any]]:
+    """What each rule removed, most first; duplicates and mixing have tables of their own.
+
+    Args:
+        metrics: of the run.
+        lost: what was counted over the outputs, with the bounds that were broken.
+        notes: the filter's rules in force; their bounds by kind of text stand in ``by_kind``.
+
+    """
+    bounds = {note.name: {kind: list(pair) for kind, pair in note.by_kind.items()} for note in notes}
     rows = []
     seen = set()
     entered = {stage.step: stage.counts.documents_in for stage in metrics.steps}
@@ -120,6 +132,9 @@ def rules(metrics: RunMetrics, lost: Losses) -> list[dict[str, Any]]:
                         "aliases": list(ALIASES.get(rule, ())),
                     }
                 )
+    for row in rows:
+        row["by_kind"] = bounds.get(str(row["rule"]), {}) if row["step"] == "filter" else {}
+        row["setting"] = settings_of(str(row["step"]), str(row["rule"]))
     return sorted(rows, key=lambda r: (-int(r["hits"]), str(r["step"]), str(r["rule"])))
 
 
@@ -152,6 +167,7 @@ def plan(chunks: Chunks) -> list[dict[str, Any]]:
                 {
                     "domain": row.get("domain") or "",
                     "ratio": row.get("ratio"),
+                    "asked": row.get("asked_tokens"),
                     "target": row.get("target_tokens"),
                     "supply": row.get("supply_tokens") or 0,
                     "drawn": row.get("drawn_tokens") or 0,
@@ -187,7 +203,7 @@ def throughput(metrics: RunMetrics) -> list[dict[str, Any]]:
             "out": s.counts.documents_out,
             "tasks": s.tasks,
             "tasks_skipped": s.tasks_skipped,
-            "seconds_wall": s.seconds_wall,
+            "seconds_tasks": s.seconds_tasks,
             "seconds_cpu": s.seconds_cpu,
             "documents_per_second": s.documents_per_second,
             "bytes_per_second": s.bytes_per_second,

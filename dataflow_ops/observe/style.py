@@ -47,6 +47,12 @@ section.alarms{background:var(--warn);border-color:var(--warnline)}
 .three{grid-template-columns:repeat(3,minmax(0,1fr))}
 @media screen and (max-width:860px){.two,.three{grid-template-columns:minmax(0,1fr)}
 .top{flex-direction:column}}
+@media screen and (max-width:600px){.page{padding:16px 10px 40px}section{padding:14px 12px}
+.lead{font-size:16px}.tiles{grid-template-columns:repeat(2,1fr);gap:8px}
+#s_funnel tr{display:grid;grid-template-columns:1.3fr repeat(5,1fr);border-bottom:1px solid var(--line)}
+#s_funnel th,#s_funnel td{border:0;padding:4px 0;font-size:12px}#s_funnel th.b{display:none}
+#s_funnel td.b{grid-column:1/-1;order:9;width:auto;padding-bottom:8px}
+#s_rules td.b,#s_rules th.b{display:none}}
 .wide{overflow-x:auto}
 table{border-collapse:collapse;width:100%;font-size:13.5px}
 th{font-weight:600;color:var(--muted);text-align:left;font-size:12.5px;white-space:nowrap}
@@ -60,6 +66,12 @@ td code,pre{font:12.5px/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace
 .heat{background:color-mix(in srgb,var(--removed) calc(var(--h)*.55),transparent);
 padding-right:8px;print-color-adjust:exact;-webkit-print-color-adjust:exact}
 tbody th{font-size:13.5px;color:var(--ink);overflow-wrap:anywhere;white-space:normal}
+.what,.kinds{display:block;font-size:12.5px}
+td code.key{font-size:11.5px;color:var(--muted);overflow-wrap:anywhere}
+.tag.good{background:var(--kept);color:var(--card)}
+.stands{margin:0 0 10px}.held{background:var(--warn);border:1px solid var(--warnline);border-radius:10px;
+padding:8px 14px;overflow-wrap:anywhere}.held ul{margin:2px 0 4px;padding-left:20px}
+.held code{font:12.5px/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
 .small{display:block;color:var(--muted);font-size:12px}
 .bar{display:flex;height:14px;border-radius:4px;overflow:hidden;background:transparent}
 .bar i{display:block;min-width:2px}.bar i:last-child{border-radius:0 4px 4px 0}

@@ -8,11 +8,11 @@ TEXTS: dict[str, tuple[str, str]] = {
     "outcome": (
         "{records} records came in; {documents} documents with {tokens} tokens went out"
         " ({share} of the records).",
-        "输入 {records} 条记录，产出 {documents} 篇文档、{tokens} 个 token（占记录的 {share}）。",
+        "输入 {records} 条记录，产出 {documents} 篇文档（占记录的 {share}），共 {tokens} token。",
     ),
     "outcome_kept": (
         "{records} records came in; {documents} documents with {tokens} tokens have passed all steps so far.",
-        "输入 {records} 条记录；目前有 {documents} 篇文档、{tokens} 个 token 通过所有步骤。",
+        "输入 {records} 条记录；目前有 {documents} 篇文档通过所有步骤，共 {tokens} token。",
     ),
     "outcome_empty": (
         "The run had no records: its sources were empty. That is no error.",
@@ -25,7 +25,7 @@ TEXTS: dict[str, tuple[str, str]] = {
     "no_dead": ("None failed.", "没有失败的记录。"),
     "estimated": (
         "Tokens are estimated: the job names no tokenizer.",
-        "token 数为估算值：任务未指定分词器。",
+        "token 数为估算值：作业未指定分词器。",
     ),
     "run": ("run", "运行"),
     "version": ("version", "版本"),
@@ -39,7 +39,16 @@ TEXTS: dict[str, tuple[str, str]] = {
     "tokens_out": ("tokens", "token"),
     "dead": ("dead letters", "死信"),
     "duration": ("duration", "用时"),
-    "rate": ("records per second", "每秒记录数"),
+    "worked": ("time of all tasks together", "全部任务用时合计"),
+    "rate": ("records per second and worker", "每工作进程每秒记录数"),
+    "current": ("current version", "当前版本"),
+    "not_current": ("NOT current.", "未生效。"),
+    "waits": ("A person must look first:", "需人工查看："),
+    "not_promoted": (
+        "The run was not to make its version current (it was run with --set).",
+        "本次运行不使版本生效（使用了 --set）。",
+    ),
+    "then_approve": ("To make it current:", "使其生效："),
     # sections
     "s_alarms": ("Look at this first", "请先看这里"),
     "s_funnel": ("What each layer removed", "各层去除情况"),
@@ -83,18 +92,18 @@ TEXTS: dict[str, tuple[str, str]] = {
         "{bands} bands of {rows} rows: a pair is compared with this probability, which rises most steeply"
         " near a Jaccard similarity of {threshold} between their shingles. Compared pairs count as copies"
         " from an edit similarity of {min} on.",
-        "{bands} 个波段 × {rows} 行：一对文档被比较的概率，"
+        "{bands} 个分段 × {rows} 行：一对文档被比较的概率，"
         "在 shingle 的 Jaccard 相似度约 {threshold} 处上升最快。编辑相似度达到 {min} 才算重复。",
     ),
     "x_looser": (
         "Duplicates left over? More bands of fewer rows find more: {bands} × {rows} (threshold {threshold}),"
         " at more candidates to verify.",
-        "仍有重复？波段更多、行更少会找出更多：{bands} × {rows}（阈值 {threshold}），但需验证的候选更多。",
+        "仍有重复？分段更多、行更少会找出更多：{bands} × {rows}（阈值 {threshold}），但需验证的候选更多。",
     ),
     "x_stricter": (
         "Too much removed? See which share is near, then take more rows per band: {bands} × {rows} (threshold"
         " {threshold}), or raise dedup.verify.min_similarity.",
-        "去掉太多？先看近似重复的占比，再增加每波段行数：{bands} × {rows}（阈值 {threshold}），"
+        "去掉太多？先看近似重复的占比，再增加每分段行数：{bands} × {rows}（阈值 {threshold}），"
         "或调高 dedup.verify.min_similarity。",
     ),
     "x_plan": (
@@ -112,12 +121,27 @@ TEXTS: dict[str, tuple[str, str]] = {
         "已保留但经过修复的记录；占比以保留的记录为准。某种修复突然增多，通常是来源变了。",
     ),
     "x_hosts": (
-        "Records that died or gave no text. A host or type that suddenly fails has changed its pages.",
-        "解析失败或无正文的记录。某个主机或类型突然失败，通常是页面模板变了。",
+        "Records that could not be parsed are dead. A host or type that suddenly fails has changed its"
+        " pages.",
+        "无法解析的记录成为死信。某个主机或类型突然失败，通常是页面模板变了。",
+    ),
+    "x_refused": (
+        "Besides, {count} of {of} records were parsed and refused by {rule}: see the discards. They name no"
+        " parser, so only the table of hosts counts them.",
+        "另有 {of} 条记录中的 {count} 条在解析后被 {rule} 拒绝：见丢弃量。它们不带解析器名，仅计入主机表。",
+    ),
+    "x_bounds": (
+        "Below each rule: what it measures, and the key of the job file that moves its bounds.",
+        "规则下方：它衡量什么，以及作业文件中调整其界限的键。",
+    ),
+    "x_next": (
+        "In the folder where .dataflow lies, or with --home FOLDER.",
+        "在 .dataflow 所在的文件夹中运行，或加 --home FOLDER。",
     ),
     "x_throughput": (
-        "Rates are over wall time. Tasks found done are skipped and cost nothing.",
-        "速率按实际时间计算。已完成的任务会跳过，不耗资源。",
+        "Times and rates are those of the tasks themselves, added up: so much does one worker do. Tasks that"
+        " an earlier run had done are skipped; the time they took then is counted.",
+        "用时与速率取自各任务自身并累加，即单个工作进程的速度。此前运行已完成的任务会跳过，其当时用时仍计入。",
     ),
     "x_settings": ("Marked rows differ from the defaults.", "标记的行与默认值不同。"),
     "x_drift": (
@@ -161,7 +185,7 @@ TEXTS: dict[str, tuple[str, str]] = {
     "parser": ("parser", "解析器"),
     "host": ("host", "主机"),
     "media_type": ("media type", "媒体类型"),
-    "failed": ("failed", "失败"),
+    "no_text": ("no text", "无正文"),
     "of": ("of", "总数"),
     "error": ("error", "错误"),
     "count": ("count", "数量"),
@@ -173,13 +197,14 @@ TEXTS: dict[str, tuple[str, str]] = {
     "key": ("key", "键"),
     "value": ("value", "值"),
     "name": ("name", "名称"),
-    "seconds": ("seconds", "秒"),
+    "seconds": ("task seconds", "任务秒数"),
     "cpu_seconds": ("CPU seconds", "CPU 秒"),
-    "docs_s": ("documents/s", "文档/秒"),
+    "docs_s": ("records/s", "记录/秒"),
     "mb_s": ("MB/s", "MB/秒"),
     "tokens_s": ("tokens/s", "token/秒"),
     "tasks": ("tasks (skipped)", "任务（跳过）"),
     "numbers": ("Numbers", "数据表"),
+    "show_all": ("Show all {count}", "显示全部 {count} 项"),
     "others": ("all others", "其他合计"),
     "unknown": ("(none)", "（无）"),
     "from_to": ("from – below", "区间"),
@@ -219,6 +244,32 @@ TEXTS: dict[str, tuple[str, str]] = {
     "score": ("score", "打分"),
     "mix": ("mix", "配比"),
     "export": ("export", "导出"),
+    # steps
+    "step_ingest": ("ingest", "接入"),
+    "step_discover": ("discover", "发现"),
+    "step_fetch": ("fetch", "读取"),
+    "step_parse": ("parse", "解析"),
+    "step_filter": ("filter", "过滤"),
+    "step_dedup": ("dedup", "去重"),
+    "step_sign": ("sign", "签名"),
+    "step_exact": ("exact", "精确去重"),
+    "step_match": ("match", "匹配"),
+    "step_gather": ("gather", "汇集"),
+    "step_verify": ("verify", "核对"),
+    "step_unite": ("unite", "合并"),
+    "step_confirm": ("confirm", "去重判定"),
+    "step_score": ("score", "打分"),
+    "step_label": ("label", "标注"),
+    "step_mix": ("mix", "配比"),
+    "step_plan": ("plan", "配比方案"),
+    "step_scatter": ("scatter", "分发"),
+    "step_export": ("export", "导出"),
+    "step_publish": ("publish", "发布"),
+    # kinds of text
+    "k_prose": ("prose", "散文"),
+    "k_code": ("code", "代码"),
+    "k_table": ("table", "表格"),
+    "k_dialogue": ("dialogue", "对话"),
     # charts
     "c_exact": ("exact copies", "完全重复"),
     "c_near": ("near copies", "近似重复"),
@@ -250,7 +301,7 @@ TEXTS: dict[str, tuple[str, str]] = {
     "a_near_high": (
         "Near copies are {share} of what dedup takes in, above {usual}. Look at some, then take more rows per"
         " band.",
-        "近似重复占去重输入的 {share}，高于 {usual}。先抽样查看，再增加每波段行数。",
+        "近似重复占去重输入的 {share}，高于 {usual}。先抽样查看，再增加每分段行数。",
     ),
     "a_near_low": (
         "Near copies are only {share} of what dedup takes in, below {usual}. Are shingles too long?",
@@ -274,18 +325,23 @@ TEXTS: dict[str, tuple[str, str]] = {
         "版本不会自动生效。",
     ),
     "a_shortage": (
-        "Domain {domain} is short of {short} tokens of the {target} asked for: add sources, allow repetition"
-        " or lower its ratio.",
-        "领域 {domain} 距目标 {target} 还差 {short} 个 token：请增加来源、允许重复或降低比例。",
+        "Domain {domain} is short of {short} tokens: {asked} asked for, {supply} there, {given} given. Add"
+        " sources, allow repetition or lower its ratio.",
+        "领域 {domain} 缺 {short} token：要求 {asked}，现有 {supply}，给出 {given}。"
+        "请增加来源、允许重复或降低比例。",
     ),
     # next
     "n_audit": ("See what a rule removed, with the texts", "查看某规则去掉了什么（含正文）"),
     "n_lineage": ("Trace one document", "追踪一篇文档"),
-    "n_whatif": ("Try another bound in seconds", "几秒内试算另一界限"),
+    "n_set": (
+        "Try another bound: only the steps behind it run again, and the version does not become current",
+        "试用另一界限：仅重跑受影响的步骤，且新版本不会自动生效",
+    ),
     "n_dead": ("Look at the dead letters, then try them again", "查看死信并重试"),
     "n_report": ("Show this report again", "再次显示本报告"),
-    "n_diff": ("Compare with another version", "与另一版本比较"),
+    "n_versions": ("See all versions, and this one's numbers", "查看全部版本及本版本的数字"),
+    "n_verify": ("Check the version's files", "校验版本文件"),
+    "n_doctor": ("Check this machine", "检查本机环境"),
     "n_approve": ("Let the version become current", "批准版本生效"),
-    "n_tune": ("Tune the duplicate search on a sample", "在样本上调整去重参数"),
 }
 """Key -> (English, Chinese)."""

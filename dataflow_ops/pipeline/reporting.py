@@ -13,6 +13,7 @@ from dataflow_ops.observe.metrics import RunMetrics
 from dataflow_ops.observe.report import build_report_data
 from dataflow_ops.observe.report_html import render
 from dataflow_ops.pipeline.facts import Facts
+from dataflow_ops.pipeline.look import rule_notes
 from dataflow_ops.pipeline.reader import RunReader
 from dataflow_ops.pipeline.session import Session
 
@@ -29,7 +30,13 @@ def report_data(session: Session, facts: Facts, previous: Mapping[str, Any] | No
     manifest["steps"] = {s["name"]: s["fingerprint"][:12] for s in facts.manifest["steps"]}
     moment = dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M UTC")
     return build_report_data(
-        reader, run_metrics(session, facts), manifest, session.settings, previous, moment
+        reader,
+        run_metrics(session, facts),
+        manifest,
+        session.settings,
+        previous,
+        moment,
+        rules=rule_notes(dict(session.steps)),
     )
 
 
@@ -50,9 +57,10 @@ def run_metrics(session: Session, facts: Facts) -> RunMetrics:
                 "documents_out": m.counts.documents_out,
                 "bytes_in": m.counts.bytes_in,
                 "tokens_out": m.counts.tokens_out,
-                "seconds_cpu": m.seconds,
-                "seconds_wall": max(0.0, (m.last_end or 0.0) - (m.first_start or 0.0)),
+                "seconds_cpu": m.metrics.get("cpu_seconds", 0.0),
+                "seconds_tasks": m.seconds,
                 "tasks": sum(m.tasks.values()),
+                "tasks_skipped": _skipped(session, name),
                 "rule_hits": facts.rule_hits.get(name, {}),
                 "metrics": m.metrics,
             }
@@ -68,13 +76,48 @@ def run_metrics(session: Session, facts: Facts) -> RunMetrics:
     groups = [
         {**dict(zip(names, g, strict=True)), "count": n, "example": example[g]} for g, n in letters.items()
     ]
+    state = "SUCCEEDED_WITH_DEAD" if groups else "SUCCEEDED"
+    return RunMetrics.from_rows(rows, groups, run_id, state, time.time() - session.row.created_at)
+
+
+def _skipped(session: Session, step: str) -> int:
+    """Tasks of a step that an earlier run finished: their last heartbeat is older than this run."""
     began = session.row.created_at
-    return RunMetrics.from_rows(rows, groups, run_id, "SUCCEEDED", time.time() - began)
+    records = session.state.records_of_step(session.context.run_id, step).values()
+    return sum(r.heartbeat_at is None or r.heartbeat_at < began for r in records)
 
 
 def write_report(session: Session, version_id: str, data: Mapping[str, Any]) -> None:
-    """Write both files, replacing those of an earlier attempt."""
+    """Write both files beside the version.
+
+    A run that did no task for the version leaves the report that is there, but for how the version stands:
+    its numbers would be those of finding everything done.
+
+    Args:
+        session: of the run.
+        version_id: the version.
+        data: :func:`report_data`, with why a person must look first under ``waits``.
+
+    """
+    now = session.state.current(session.settings.dataset.id)
+    current = now is not None and now.version_id == version_id
     blobs = session.chunks.blobs
-    text = json.dumps(data, ensure_ascii=False, indent=1, default=str)
-    blobs.put(f"versions/{version_id}/report.json", text.encode(), replace=True)
-    blobs.put(f"versions/{version_id}/report.html", render(dict(data)).encode(), replace=True)
+    there = f"versions/{version_id}/report.json"
+    found = json.loads(blobs.read(there)) if blobs.stat(there) is not None else None
+    stands = {
+        "version": version_id,
+        "state": "AWAITING_APPROVAL" if data["waits"] and not current else data["state"],
+        "current": current,
+        "waits": [] if current else list(data["waits"]),
+    }
+    new = {**data, **stands}
+    executed = any(t["tasks"] > t["tasks_skipped"] for t in data["throughput"])
+    # A report of another format can't be rendered any more.
+    if found is not None and found.get("format") == data["format"] and not executed:
+        known = {key: found.get(key) for key in stands}
+        if known == stands and blobs.stat(f"versions/{version_id}/report.html") is not None:
+            return
+        new = {**found, **stands}
+    text = json.dumps(new, ensure_ascii=False, indent=1, default=str)
+    blobs.put(there, text.encode(), replace=True)
+    blobs.put(f"versions/{version_id}/report.html", render(new).encode(), replace=True)

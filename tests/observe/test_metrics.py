@@ -9,8 +9,8 @@ from dataflow_ops.observe.prometheus import exposition
 
 ROWS = [
     {"step": "filter", "documents_in": 90, "kept": 60, "rejected": 30, "rule_hits": {"length": 30},
-     "seconds_cpu": 3.0, "seconds_wall": 1.5, "bytes_in": 3000, "tasks": 2, "tasks_skipped": 1},
-    {"step": "parse", "documents_in": 100, "kept": 90, "rejected": 8, "dead": 2, "seconds_wall": 2.0,
+     "seconds_cpu": 3.0, "seconds_tasks": 1.5, "bytes_in": 3000, "tasks": 2, "tasks_skipped": 1},
+    {"step": "parse", "documents_in": 100, "kept": 90, "rejected": 8, "dead": 2, "seconds_tasks": 2.0,
      "skipped": {"not_ours": 0}},
     {"step": "filter", "documents_in": 10, "kept": 10,
      "rule_hits": {"length": 0, "zlib": 1}, "metrics": {"m": 2}},

@@ -44,8 +44,15 @@ def test_every_alarm_has_its_text():
         *alarms.near_share(9_000, 10_000),
         *alarms.full_buckets({"buckets_split": 3, "leaders_capped": 1, "buckets": 9}),
         *alarms.dead_share(2, 100, 0.01),
-        *alarms.shortages([{"domain": "{x}", "shortage": 5, "target": 9}, {"domain": "b", "shortage": 0}]),
+        *alarms.shortages(
+            [
+                {"domain": "{x}", "shortage": 5, "asked": 9, "target": 4, "supply": 4, "drawn": 3},
+                {"domain": "b", "shortage": 0},
+            ]
+        ),
     ]
+    # The same numbers as the mixing plan's note: what was asked for, not what was left of it.
+    assert "{x} is short of 5 tokens: 9 asked for, 4 there, 3 given" in alarms.message(found[-1].as_data())
     assert len(found) == 6
     assert len({alarms.message(a.as_data()) for a in found}) == 6
     assert {f"a_{a.kind}" for a in found} <= set(TEXTS)
@@ -174,4 +181,4 @@ def test_escaping_leaves_no_markup_and_no_control(text):
 
 
 def test_facts_with_braces_are_text():
-    assert "{limit}" in markup.say("a_shortage", domain="{limit}", short=1, target=2)
+    assert "{limit}" in markup.say("a_shortage", domain="{limit}", short=1, asked=2, supply=1, given=1)

@@ -24,7 +24,7 @@ VOID = {"meta", "br", "hr", "img", "input", "link"}
 
 STEPS = [
     {"step": "parse", "documents_in": 24, "kept": 20, "rejected": 2, "dead": 2, "documents_out": 20,
-     "bytes_in": 9000, "seconds_wall": 2.0, "seconds_cpu": 3.5, "tasks": 2},
+     "bytes_in": 9000, "seconds_tasks": 2.0, "seconds_cpu": 3.5, "tasks": 2},
     {"step": "filter", "documents_in": 20, "kept": 17, "rejected": 3, "documents_out": 20, "tasks": 2},
     {"step": "sign", "documents_in": 20, "kept": 17, "skipped": {"rejected_before": 3}},
     {"step": "confirm", "documents_in": 4, "kept": 2, "rejected": 2,
