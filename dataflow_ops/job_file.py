@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -38,13 +39,26 @@ def load_job(
         raise ConfigError(f"{path}: a job file is a mapping with at least 'dataset: {{id: …}}'")
     for pair in overrides:
         _override(raw, pair)
+    if sources and (raw.get("mixing") or {}).get("sampling"):
+        for source in sources:
+            if "domain" not in source.model_fields_set:
+                raise ConfigError(
+                    f"--source {source.path}: the job mixes by domain (mixing.sampling), so say which domain"
+                    f" it is: --source {source.kind}:{source.path}@DOMAIN, with one of"
+                    f" {', '.join(map(str, raw['mixing']['sampling']))}"
+                )
     if sources:
         raw["sources"] = [*(raw.get("sources") or []), *(s.model_dump(exclude_unset=True) for s in sources)]
-    return parse_job(raw, str(path))
+    return parse_job(raw, str(path), overrides)
 
 
-def parse_job(raw: Mapping[str, Any], where: str = "job") -> JobSettings:
+def parse_job(raw: Mapping[str, Any], where: str = "job", overrides: Sequence[str] = ()) -> JobSettings:
     """Validate a mapping as a job.
+
+    Args:
+        raw: as read from YAML.
+        where: what to blame: the file.
+        overrides: ``section.key=value`` pairs that were merged into it, blamed for what they hold.
 
     Raises:
         ConfigError: names every wrong key, its value and what is allowed.
@@ -52,28 +66,60 @@ def parse_job(raw: Mapping[str, Any], where: str = "job") -> JobSettings:
     try:
         return JobSettings.model_validate(raw)
     except ValidationError as e:
-        lines = []
+        lines: dict[str, list[str]] = {}
         for problem in e.errors():
-            key = ".".join(str(part) for part in problem["loc"]) or "(file)"
+            place = problem["loc"]
             message = re.sub(r"^Value error, ", "", problem["msg"])
             if problem["type"] == "extra_forbidden":
-                message = f"unknown key; known here: {', '.join(_known_keys(problem['loc'][:-1]))}"
+                message = _unknown(str(place[-1]), _known_keys(place[:-1]))
             shown = "" if isinstance(problem["input"], dict) else f" (given: {problem['input']!r})"
-            lines.append(f"  {key}: {message}{shown}")
-        raise ConfigError(f"{where}:\n" + "\n".join(lines)) from e
+            blamed = next((f"--set {p}" for p in overrides if _concerns(p, place)), where)
+            lines.setdefault(blamed, []).append(f"  {_named(place, raw)}: {message}{shown}")
+        text = "\n".join(f"{blamed}:\n" + "\n".join(found) for blamed, found in lines.items())
+        raise ConfigError(text) from e
+
+
+def _concerns(pair: str, place: tuple[int | str, ...]) -> bool:
+    """Whether an override set what is wrong, or something around or inside it."""
+    key = f"{pair.partition('=')[0].strip()}."
+    wrong = "".join(f"{part}." for part in place)
+    return bool(wrong) and (wrong.startswith(key) or key.startswith(wrong))
+
+
+def _named(place: tuple[int | str, ...], raw: Mapping[str, Any]) -> str:
+    """The key; a source by its id, where it has one, because nobody counts them from 0."""
+    if len(place) > 1 and place[0] == "sources" and isinstance(place[1], int):
+        source = raw["sources"][place[1]]
+        known = source.get("source_id") or source.get("path") if isinstance(source, Mapping) else None
+        name = f"source '{known}'" if known else f"source number {place[1] + 1}"
+        return " ".join([name, ".".join(map(str, place[2:]))]).strip()
+    return ".".join(map(str, place)) or "(file)"
+
+
+def _unknown(name: str, known: Sequence[str]) -> str:
+    near = get_close_matches(name, known, 1)
+    meant = f"did you mean {near[0]}? " if near else ""
+    return f"unknown key; {meant}known here: {', '.join(known)}"
 
 
 def _known_keys(location: tuple[int | str, ...]) -> list[str]:
     model: Any = JobSettings
     for part in location:
-        if isinstance(part, int):
+        if isinstance(part, int) or model is None:
             continue
-        field = getattr(model, "model_fields", {}).get(part)
-        candidates = [field.annotation, *getattr(field.annotation, "__args__", ())] if field else []
-        model = next((c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel)), None)
-        if model is None:
-            return []
-    return sorted(model.model_fields)
+        fields = getattr(model, "model_fields", None)
+        if fields is None:  # a mapping by name: the part is one of its names
+            model = _section(get_args(model))
+            continue
+        annotation = fields[part].annotation if part in fields else None
+        model = (
+            annotation if get_origin(annotation) is Mapping else _section((annotation, *get_args(annotation)))
+        )
+    return sorted(getattr(model, "model_fields", ()))
+
+
+def _section(candidates: Sequence[Any]) -> Any:
+    return next((c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel)), None)
 
 
 def _override(raw: dict[str, Any], pair: str) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+import typer
 from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -58,15 +61,20 @@ class ConsoleReporter:
         """One line per step."""
         self._stop()
         self.reports[report.step] = report
-        if self._quiet:
-            return
         counts = report.counts
+        # Inner steps of an empty stretch say nothing: a line of zeros would only be asked about.
+        if self._quiet or not (counts.documents_in or report.step == "discover"):
+            return
+        aside = {reason: n for reason, n in counts.skipped.items() if n}
+        names = ", ".join(reason.replace("_", " ") for reason in aside)
         done = f"{report.ran} ran" if report.ran else ""
         skipped = f"{report.skipped} skipped" if report.skipped else ""
         ERR.print(
             f"{report.step:<9} {counts.documents_in:>9,} in {counts.kept:>9,} kept"
             f" {counts.rejected:>8,} rejected"
-            f" {counts.dead:>5,} dead   tasks: {', '.join(x for x in (done, skipped) if x) or 'none'}",
+            f" {counts.dead:>5,} dead {sum(aside.values()):>9,} left out"
+            f"   tasks: {', '.join(x for x in (done, skipped) if x) or 'none'}"
+            + (f"   (left out: {names})" if names else ""),
             markup=False,
         )
 
@@ -78,6 +86,40 @@ class ConsoleReporter:
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
+
+
+@contextmanager
+def told_when_interrupted() -> Iterator[None]:
+    """Around a run: Ctrl-C ends it with a sentence and the exit code that a shell gives it."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        ERR.print(
+            "Interrupted. Finished tasks are kept: the same command goes on from here.",
+            markup=False,
+            style="yellow",
+        )
+        raise typer.Exit(128 + signal.SIGINT) from None
+
+
+STEP_COLUMNS = {
+    "step": "step",
+    "in": "in",
+    "kept": "kept",
+    "rejected": "rejected",
+    "dead_documents": "dead",
+    "left_out": "left out",
+    "documents_per_worker_s": "per second and worker",
+}
+"""Field of a step -> its heading. What went in was kept, rejected, dead or left out."""
+_TASK_COLUMNS = {"tasks": "tasks", "done": "done", "running": "running", "dead": "given up"}
+
+
+def print_steps(steps: Sequence[Mapping[str, Any]], *, tasks: bool = False) -> None:
+    """The steps that counted documents or are not done yet, with what became of the documents."""
+    columns = {"step": "step", **(_TASK_COLUMNS if tasks else {}), **STEP_COLUMNS}
+    shown = [row for row in steps if row["in"] or row["step"] == "discover" or row["done"] < row["tasks"]]
+    print_table("", list(columns.values()), [tuple(row[c] for c in columns) for row in shown])
 
 
 def print_json(value: object) -> None:

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from dataflow_ops.cli import airflow_process as airflow_
-from dataflow_ops.cli.console import ERR, OUT, print_json, print_table
+from dataflow_ops.cli.console import ERR, OUT, STEP_COLUMNS, print_json, print_steps
 from dataflow_ops.cli.options import (
     DEFAULT_HOME,
     EXIT_FAILED,
@@ -25,7 +25,6 @@ from dataflow_ops.cli.options import (
 from dataflow_ops.errors import ConfigError
 
 DAG_ID = "demo__full"
-COLUMNS = ("step", "in", "kept", "rejected", "dead documents", "documents/s")
 
 
 def demo(
@@ -166,14 +165,19 @@ def _findings(home: Path, seconds: float) -> dict[str, Any]:
         "run": found["run"],
         "state": found["state"],
         "sentence": found["sentence"],
-        "steps": [{c: row[c] for c in COLUMNS} for row in found["steps"]],
+        "steps": [{c: row[c] for c in (*STEP_COLUMNS, "tasks", "done")} for row in found["steps"]],
         "media": dict(media_of(home, found["run"])),
         "tasks": {"ran": ran, "skipped": skipped},
         "seconds": round(seconds, 1),
-        "version": shown["facts"]["version"],
-        "documents": shown["facts"]["documents"],
-        "tokens": shown["facts"]["tokens"],
-        "shards": shown["facts"]["folder"],
+        "version": shown["version"],
+        "current": shown["current"],
+        "waits": shown["waits"],
+        "documents": shown["documents"],
+        "tokens": shown["tokens"],
+        "tokens_estimated": shown["tokens_estimated"],
+        "fates": shown["fates"],
+        "fates_line": shown["fates_line"],
+        "shards": shown["folder"],
         "report": str(report),
         "notes": shown["notes"],
     }
@@ -182,7 +186,7 @@ def _findings(home: Path, seconds: float) -> dict[str, Any]:
 def _tell(found: dict[str, Any], python: str) -> None:
     ran, skipped = found["tasks"]["ran"], found["tasks"]["skipped"]
     OUT.print()
-    print_table("", COLUMNS, [tuple(row[c] for c in COLUMNS) for row in found["steps"]])
+    print_steps(found["steps"])
     media = ", ".join(f"{name} {count:,}" for name, count in found["media"].items())
     if not ran:
         work = f"{skipped} of {skipped} tasks were finished already and were skipped"
@@ -194,7 +198,12 @@ def _tell(found: dict[str, Any], python: str) -> None:
         ("", ""),
         ("Documents", f"{sum(found['media'].values()):,} parsed: {media}"),
         ("Tasks", f"{work} ({found['seconds']:.0f} s in all)"),
-        ("Version", f"{found['version']}: {found['documents']} documents, tokens: {found['tokens']}"),
+        ("Fates", found["fates_line"]),
+        (
+            "Version",
+            f"{found['version']}{' (current)' if found['current'] else ''}: {found['documents']:,} documents,"
+            f" {found['tokens']:,} tokens{' (estimated)' if found['tokens_estimated'] else ''}",
+        ),
         *(("Note", note) for note in found["notes"]),
         ("Shards", found["shards"]),
         ("Report", f"{found['report']} (open it in a browser)"),

@@ -13,6 +13,7 @@ app = typer.Typer(no_args_is_help=True, help="Records, files and chunks that cou
 
 IdsArgument = Annotated[list[str] | None, typer.Argument(help="Ids as listed; or use --error or --all.")]
 ErrorOption = Annotated[str | None, typer.Option(help="Only letters with this error.")]
+DatasetOption = Annotated[str | None, typer.Option("--dataset", help="Only letters of this data set.")]
 AllOption = Annotated[bool, typer.Option("--all", help="All open letters.")]
 
 
@@ -20,22 +21,26 @@ AllOption = Annotated[bool, typer.Option("--all", help="All open letters.")]
 def list_(
     error: ErrorOption = None,
     limit: Annotated[int, typer.Option(min=1, help="How many to show.")] = 50,
+    dataset: DatasetOption = None,
     home: HomeOption = DEFAULT_HOME,
     as_json: JsonOption = False,
 ) -> None:
     """Open dead letters, and how many there are by error."""
     from dataflow_ops.pipeline.letters import list_letters
 
-    groups, rows = list_letters(home, error, limit)
+    groups, rows = list_letters(home, error, limit, dataset)
+    total = groups.get(error, 0) if error else sum(groups.values())
     if as_json:
-        print_json({"groups": groups, "letters": rows})
+        print_json({"groups": groups, "total": total, "letters": rows})
         return
     if not groups:
         OUT.print("No open dead letters.")
         return
     print_table("By error", ("error", "letters"), list(groups.items()))
-    columns = ("id", "level", "step", "source", "path", "position", "error", "message")
+    columns = ("id", "dataset", "level", "step", "source", "path", "position", "error", "message")
     print_table("", columns, [tuple(row[c] for c in columns) for row in rows])
+    if total > len(rows):
+        OUT.print(f"{len(rows):,} of {total:,} letters; --limit {total} shows all.")
     OUT.print("Try again: dataflow dead-letters retry ID …   Give up: dataflow dead-letters drop ID …")
 
 
@@ -44,17 +49,16 @@ def retry(
     ids: IdsArgument = None,
     error: ErrorOption = None,
     every: AllOption = False,
+    dataset: DatasetOption = None,
     home: HomeOption = DEFAULT_HOME,
     as_json: JsonOption = False,
 ) -> None:
     """Put dead letters back: the next run processes their chunks again."""
-    from dataflow_ops.pipeline.letters import change_letters
+    from dataflow_ops.pipeline.letters import change_and_name
 
-    _said(
-        change_letters(home, "retry", ids or (), error, every),
-        "put back; the next `dataflow run` tries them again",
-        as_json,
-    )
+    number, jobs = change_and_name(home, "retry", ids or (), error, every, dataset)
+    names = " and of ".join(f"job '{job}'" for job in jobs)
+    _said(number, f"put back; the next run of {names} tries them again" if jobs else "put back", as_json)
 
 
 @app.command()
@@ -62,17 +66,18 @@ def drop(
     ids: IdsArgument = None,
     error: ErrorOption = None,
     every: AllOption = False,
+    dataset: DatasetOption = None,
     home: HomeOption = DEFAULT_HOME,
     as_json: JsonOption = False,
 ) -> None:
     """Give up on dead letters: they are shown no more, and stay counted in their version."""
-    from dataflow_ops.pipeline.letters import change_letters
+    from dataflow_ops.pipeline.letters import change_and_name
 
-    _said(change_letters(home, "drop", ids or (), error, every), "dropped", as_json)
+    _said(change_and_name(home, "drop", ids or (), error, every, dataset)[0], "dropped", as_json)
 
 
 def _said(number: int, what: str, as_json: bool) -> None:
     if as_json:
         print_json({"letters": number})
     else:
-        OUT.print(f"{number} dead letter(s) {what}.")
+        OUT.print(f"{number:,} dead letter(s) {what}.", markup=False)

@@ -14,9 +14,11 @@ from dataflow_ops.cli.options import (
     PANEL_LOOK,
     PANEL_MACHINE,
     PANEL_VERSIONS,
+    DatasetOption,
     HomeOption,
     JsonOption,
 )
+from dataflow_ops.errors import ConfigError
 
 RunOption = Annotated[str | None, typer.Option("--run", help="Run; the newest when left out.")]
 
@@ -24,13 +26,14 @@ RunOption = Annotated[str | None, typer.Option("--run", help="Run; the newest wh
 def lineage(
     document: Annotated[str, typer.Argument(help="Document id, the start of one, or its URL.")],
     run_id: RunOption = None,
+    dataset: DatasetOption = None,
     home: HomeOption = DEFAULT_HOME,
     as_json: JsonOption = False,
 ) -> None:
     """Where a document came from and what became of it: kept, rejected, duplicate, not drawn or dead."""
     from dataflow_ops.pipeline.look import lineage_of
 
-    text, data = lineage_of(home, run_id, document)
+    text, data = lineage_of(home, run_id, document, dataset)
     if as_json:
         print_json(data)
     else:
@@ -45,6 +48,7 @@ def audit(
     n: Annotated[int, typer.Option("--n", "-n", min=1, help="How many removed documents to draw.")] = 50,
     seed: Annotated[int, typer.Option(help="Another seed draws other documents.")] = 0,
     csv: Annotated[Path | None, typer.Option(help="Write a CSV file instead ('-': standard output).")] = None,
+    dataset: DatasetOption = None,
     home: HomeOption = DEFAULT_HOME,
     as_json: JsonOption = False,
 ) -> None:
@@ -54,14 +58,17 @@ def audit(
     from dataflow_ops.observe.audit import to_csv, to_table
     from dataflow_ops.pipeline.look import audit_of
 
-    rows = audit_of(home, run_id, rule, n, seed)
+    rows = audit_of(home, run_id, rule, n, seed, dataset)
     if as_json:
         print_json([dataclasses.asdict(row) for row in rows])
     elif csv is not None:
         if str(csv) == "-":
             typer.echo(to_csv(rows), nl=False)
         else:
-            csv.write_text(to_csv(rows), encoding="utf-8")
+            try:
+                csv.write_text(to_csv(rows), encoding="utf-8")
+            except OSError as e:
+                raise ConfigError(f"--csv {csv}: can't be written ({e.strerror})") from e
             OUT.print(f"{len(rows)} rows written to {csv}", markup=False)
     elif rows:
         OUT.print(to_table(rows))
@@ -71,6 +78,7 @@ def audit(
 
 def report(
     version: Annotated[str | None, typer.Argument(help="Version; the current one when left out.")] = None,
+    dataset: DatasetOption = None,
     home: HomeOption = DEFAULT_HOME,
     as_json: JsonOption = False,
 ) -> None:
@@ -78,7 +86,7 @@ def report(
     from dataflow_ops.pipeline.versions import open_versions
 
     with open_versions(home) as versions:
-        path = versions.report_path(version)
+        path = versions.report_path(version, dataset)
     if as_json:
         print_json({"report": str(path)})
     else:

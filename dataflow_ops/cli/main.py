@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Annotated
 
 import typer
 
@@ -37,6 +38,21 @@ app.add_typer(letter_commands.app, name="dead-letters", rich_help_panel=PANEL_LO
 demo.register(app)
 
 
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Options before any command."""
+
+
 @app.command(rich_help_panel=PANEL_MACHINE)
 def version(as_json: JsonOption = False) -> None:
     """Print the version of DataFlow."""
@@ -65,6 +81,10 @@ def main() -> None:
         sys.exit(EXIT_FAILED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(EXIT_FAILED)
+    except OSError as e:
+        where = f": {e.filename}" if e.filename is not None else ""
+        ERR.print(f"error: {e.strerror or e}{where}", markup=False, style="red")
         sys.exit(EXIT_FAILED)
 
 

@@ -11,20 +11,29 @@ from typing import Annotated, Any
 import typer
 import yaml
 
-from dataflow_ops.cli.console import ERR, OUT, ConsoleReporter, print_json, print_table
+from dataflow_ops.cli.console import (
+    ERR,
+    OUT,
+    ConsoleReporter,
+    print_json,
+    print_steps,
+    print_table,
+    told_when_interrupted,
+)
 from dataflow_ops.cli.options import (
     DEFAULT_HOME,
     EXIT_PAUSED,
     EXIT_WAITING,
     PANEL_LOOK,
     PANEL_RUN,
+    DatasetOption,
     HomeOption,
     JsonOption,
 )
+from dataflow_ops.cli.source_option import parse_source
 from dataflow_ops.errors import ConfigError
 from dataflow_ops.job_file import load_job
 from dataflow_ops.pipeline.flow import LAYERS
-from dataflow_ops.settings import SourceSettings
 
 
 def run(
@@ -34,7 +43,8 @@ def run(
         typer.Option(
             "--source",
             metavar="PATH",
-            help="Add a source: PATH, or KIND:PATH with files, jsonl, parquet, warc, git or http.",
+            help="Add a source: [KIND:]PATH[@DOMAIN], KIND one of files, jsonl, parquet, warc, git or http."
+            " DOMAIN is what the mix counts it as; 'web' when left out.",
         ),
     ] = None,
     until: Annotated[
@@ -52,7 +62,9 @@ def run(
             help="Change a value of the job file, as section.key=value; may be repeated.",
         ),
     ] = None,
-    mode: Annotated[str, typer.Option(help="'full' makes the version from all sources.")] = "full",
+    mode: Annotated[
+        str, typer.Option(hidden=True, help="'full' makes the version from all sources.")
+    ] = "full",
     promote: Annotated[
         bool, typer.Option("--promote", help="Let a version that was made with --set become current.")
     ] = False,
@@ -67,27 +79,30 @@ def run(
 
     if mode != "full":
         raise ConfigError(f"--mode {mode}: there is no such mode; leave it out, or use --mode full")
+    if job.is_dir():
+        raise ConfigError(f"{job} is a folder; a job file names it as a source, or --source PATH beside one")
     if not job.is_file():
         raise ConfigError(
             f"{job}: there is no job file of this name. The shortest one is\n"
             "dataset: {id: NAME}\n"
             "with --source PATH on the command line; jobs/demo.yaml is a longer example"
         )
-    settings = load_job(job, _readable(set_ or ()), [_source(s) for s in source or ()])
+    settings = load_job(job, _readable(set_ or ()), [parse_source(s) for s in source or ()])
+    cores = os.cpu_count() or 1 if workers is None else workers
     if dry_run:
-        _show_listing(dry_run_of(settings), as_json)
+        _show_listing(dry_run_of(settings, until, cores), as_json)
         return
-    reporter = ConsoleReporter(quiet=as_json)
-    result = run_job(
-        settings,
-        home,
-        mode=mode,
-        until=until,
-        workers=os.cpu_count() or 1 if workers is None else workers,
-        reporter=reporter,
-        job_name=job.stem,
-        promote=promote or not set_,
-    )
+    with told_when_interrupted():
+        result = run_job(
+            settings,
+            home,
+            mode=mode,
+            until=until,
+            workers=cores,
+            reporter=ConsoleReporter(quiet=as_json),
+            job_name=job.stem,
+            promote=promote or not set_,
+        )
     _end(result, as_json)
 
 
@@ -102,8 +117,14 @@ def resume(
     """Clear a run's pause flag and go on from the cursor, in this process."""
     from dataflow_ops.pipeline.run import resume_run
 
-    reporter = ConsoleReporter(quiet=as_json)
-    _end(resume_run(home, run_id, os.cpu_count() or 1 if workers is None else workers, reporter), as_json)
+    with told_when_interrupted():
+        result = resume_run(
+            home,
+            run_id,
+            os.cpu_count() or 1 if workers is None else workers,
+            ConsoleReporter(quiet=as_json),
+        )
+    _end(result, as_json)
 
 
 def pause(
@@ -126,38 +147,49 @@ def pause(
 
 def status(
     run_id: Annotated[str | None, typer.Argument(help="Run; the newest when left out.")] = None,
+    dataset: DatasetOption = None,
     home: HomeOption = DEFAULT_HOME,
     as_json: JsonOption = False,
 ) -> None:
     """Where a run stands: by step, what is done, what runs where, what is dead."""
     from dataflow_ops.pipeline.status import status_of
 
-    found: dict[str, Any] = status_of(home, run_id)
+    found: dict[str, Any] = status_of(home, run_id, dataset)
     if as_json:
         print_json(found)
         return
     OUT.print(found["sentence"], markup=False)
-    columns = (
-        "step",
-        "tasks",
-        "done",
-        "running",
-        "dead",
-        "in",
-        "kept",
-        "rejected",
-        "dead documents",
-        "documents/s",
-    )
-    print_table("", columns, [tuple(row[c] for c in columns) for row in found["steps"]])
+    print_steps(found["steps"], tasks=True)
     for line in found["running"]:
         OUT.print(line, markup=False)
 
 
+def runs(
+    dataset: DatasetOption = None,
+    limit: Annotated[int, typer.Option(min=1, help="How many to show.")] = 20,
+    home: HomeOption = DEFAULT_HOME,
+    as_json: JsonOption = False,
+) -> None:
+    """All runs, newest first."""
+    from dataflow_ops.pipeline.status import runs_of
+
+    rows, total = runs_of(home, dataset, limit)
+    if as_json:
+        print_json(rows)
+        return
+    if not rows:
+        OUT.print("No runs yet; `dataflow run JOB` starts one.", markup=False)
+        return
+    columns = ("run", "dataset", "job", "state", "started", "ended", "detail")
+    print_table("", columns, [tuple(row[c] for c in columns) for row in rows])
+    if total > len(rows):
+        OUT.print(f"{len(rows):,} of {total:,} runs; --limit {total} shows all.")
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands to an app."""
-    for command in (run, resume, pause, status):
-        app.command(rich_help_panel=PANEL_LOOK if command is status else PANEL_RUN)(command)
+    for command in (run, resume, pause, status, runs):
+        app.command(rich_help_panel=PANEL_LOOK if command in (status, runs) else PANEL_RUN)(command)
 
 
 def _readable(pairs: Sequence[str]) -> Sequence[str]:
@@ -172,26 +204,14 @@ def _readable(pairs: Sequence[str]) -> Sequence[str]:
     return pairs
 
 
-def _source(text: str) -> SourceSettings:
-    from dataflow_ops.layers.ingest.sources import KINDS
-
-    kind, sep, path = text.partition(":")
-    if not sep or kind not in KINDS:
-        kind, path = "", text
-    name = Path(path)
-    if not kind:
-        by_suffix = {".jsonl": "jsonl", ".parquet": "parquet", ".warc": "warc"}
-        suffixes = [s for s in name.suffixes if s in by_suffix]
-        kind = by_suffix[suffixes[0]] if suffixes else "files"
-    return SourceSettings(kind=kind, path=path, source_id=name.stem.replace(".", "-") or "source")
-
-
 def _show_listing(found: dict[str, Any], as_json: bool) -> None:
-    columns = ("source", "kind", "files", "bytes", "chunks")
+    columns = ("source", "kind", "domain", "files", "bytes", "chunks")
     if as_json:
-        print_json({"sources": [dict(zip(columns, row, strict=True)) for row in found["sources"]]})
+        print_json(found)
         return
-    print_table("Sources", columns, found["sources"])
+    print_table("Sources", columns, [tuple(row[c] for c in columns) for row in found["sources"]])
+    for note in found["notes"]:
+        OUT.print(note, markup=False)
     OUT.print("Nothing was written. Leave out --dry-run to run it.")
 
 

@@ -7,13 +7,10 @@ from typing import Annotated
 import typer
 
 from dataflow_ops.cli.console import OUT, print_json, print_table
-from dataflow_ops.cli.options import DEFAULT_HOME, EXIT_FAILED, HomeOption, JsonOption
+from dataflow_ops.cli.options import DEFAULT_HOME, EXIT_FAILED, DatasetOption, HomeOption, JsonOption
 
 app = typer.Typer(no_args_is_help=True, help="Published versions of data sets.")
 
-DatasetOption = Annotated[
-    str | None, typer.Option("--dataset", help="Data set; may be left out where there is one.")
-]
 VersionArgument = Annotated[
     str | None, typer.Argument(help="Version id, or the start of one; the current one when left out.")
 ]
@@ -31,6 +28,9 @@ def list_(
     if as_json:
         print_json(rows)
         return
+    if not rows:
+        OUT.print("No version has been published here yet; `dataflow run JOB` makes one.", markup=False)
+        return
     columns = ("current", "dataset", "version", "state", "documents", "tokens", "shards", "published")
     print_table(
         "",
@@ -40,34 +40,59 @@ def list_(
             for r in rows
         ],
     )
+    for row in rows:
+        if row["waits"]:
+            OUT.print(f"{row['version']} waits for a person: {row['waits']}", markup=False)
 
 
 @app.command()
 def show(
-    version: VersionArgument = None, home: HomeOption = DEFAULT_HOME, as_json: JsonOption = False
+    version: VersionArgument = None,
+    dataset: DatasetOption = None,
+    home: HomeOption = DEFAULT_HOME,
+    as_json: JsonOption = False,
 ) -> None:
     """One version: what it holds, by domain, and where it lies."""
     from dataflow_ops.pipeline.versions import open_versions
 
     with open_versions(home) as versions:
-        found = versions.show(version)
+        found = versions.show(version, dataset)
+    line = found.pop("fates_line")
     if as_json:
         print_json(found)
         return
-    for name, value in found["facts"].items():
+    for name, value in (
+        ("version", found["version"] + (" (current)" if found["current"] else "")),
+        ("dataset", found["dataset"]),
+        ("state", found["state"] + (f": {found['waits']}" if found["waits"] else "")),
+        ("run", found["run"]),
+        ("fates", line),
+        ("documents", f"{found['documents']:,}"),
+        ("tokens", f"{found['tokens']:,}" + (" (estimated)" if found["tokens_estimated"] else "")),
+        ("bytes", f"{found['bytes']:,}"),
+        ("shards", f"{found['shards']:,}"),
+        ("dead letters", f"{found['dead_letters']:,}"),
+        ("manifest", f"SHA-256 {found['manifest_sha256']}"),
+        ("folder", found["folder"]),
+        *(("note", note) for note in found["notes"]),
+    ):
         OUT.print(f"{name:<14} {value}", markup=False)
-    print_table("Domains", ("domain", "documents", "tokens"), found["domains"])
+    columns = ("domain", "documents", "tokens")
+    print_table("Domains", columns, [tuple(row[c] for c in columns) for row in found["domains"]])
 
 
 @app.command()
 def verify(
-    version: VersionArgument = None, home: HomeOption = DEFAULT_HOME, as_json: JsonOption = False
+    version: VersionArgument = None,
+    dataset: DatasetOption = None,
+    home: HomeOption = DEFAULT_HOME,
+    as_json: JsonOption = False,
 ) -> None:
     """Check every shard's bytes against the manifest, and the manifest against itself."""
     from dataflow_ops.pipeline.versions import open_versions
 
     with open_versions(home) as versions:
-        code, output = versions.verify(version)
+        code, output = versions.verify(version, dataset)
     if as_json:
         print_json({"ok": code == 0, "output": output})
     else:
@@ -78,18 +103,25 @@ def verify(
 
 @app.command()
 def approve(
-    version: VersionArgument = None, home: HomeOption = DEFAULT_HOME, as_json: JsonOption = False
+    version: Annotated[
+        str | None,
+        typer.Argument(help="Version id, or the start of one; the newest that waits when left out."),
+    ] = None,
+    dataset: DatasetOption = None,
+    home: HomeOption = DEFAULT_HOME,
+    as_json: JsonOption = False,
 ) -> None:
     """Let a version that waits for a person become current."""
     from dataflow_ops.pipeline.versions import open_versions
 
     with open_versions(home) as versions:
-        _said(versions.make_current(version, approve=True), as_json)
+        _said(versions.approve(version, dataset), as_json)
 
 
 @app.command()
 def rollback(
     version: Annotated[str, typer.Argument(help="Version id to go back to.")],
+    dataset: DatasetOption = None,
     home: HomeOption = DEFAULT_HOME,
     as_json: JsonOption = False,
 ) -> None:
@@ -97,7 +129,7 @@ def rollback(
     from dataflow_ops.pipeline.versions import open_versions
 
     with open_versions(home) as versions:
-        _said(versions.make_current(version, approve=False), as_json)
+        _said(versions.rollback(version, dataset), as_json)
 
 
 def _said(version_id: str, as_json: bool) -> None:

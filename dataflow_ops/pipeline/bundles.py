@@ -14,7 +14,7 @@ from dataflow_ops.engine.runner import TaskOutcome
 from dataflow_ops.errors import DataFlowError, SourceChanged
 from dataflow_ops.job_file import load_job
 from dataflow_ops.pipeline.driver import RunFailed, RunPaused, StepReport
-from dataflow_ops.pipeline.finish import finish
+from dataflow_ops.pipeline.finish import finish, paused_by
 from dataflow_ops.pipeline.flow import STEPS, partitions, steps_until
 from dataflow_ops.pipeline.home import open_home
 from dataflow_ops.pipeline.session import Session, create_run, data_date_of
@@ -196,7 +196,7 @@ def _end_recorded(session: Session) -> Iterator[None]:
             yield
     except RunPaused:
         flag = session.state.paused(session.row.run_id, session.settings.dataset.id)
-        _record(session, "PAUSED", f"paused by {flag.who}: {flag.why}" if flag else "paused")
+        _record(session, "PAUSED", paused_by(flag.who, flag.why) if flag else "paused")
         raise
     except SourceChanged as e:
         _record(session, "FAILED", f"{type(e).__name__}: {e}")

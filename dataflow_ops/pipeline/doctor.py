@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ def check(home_path: Path) -> list[tuple[str, bool, str]]:
     """``(what, whether it is well, detail)`` for Python, disk, state and stored bytes by kind."""
     rows = [("python", sys.version_info >= (3, 11), sys.version.split()[0])]
     if not home_path.exists():
-        return [*rows, ("home", True, f"{home_path} is not there yet; the first `dataflow run` makes it")]
+        return [*rows, _absent(home_path.absolute())]
     try:
         home = open_home(home_path)
         with StateStore(home.state_url) as state:
@@ -36,3 +37,10 @@ def check(home_path: Path) -> list[tuple[str, bool, str]]:
                 (name, name != "quarantine" or not files, f"{len(files):,} files, {size / 2**20:,.1f} MiB")
             )
     return rows
+
+
+def _absent(home: Path) -> tuple[str, bool, str]:
+    above = next(folder for folder in home.parents if folder.exists())
+    if os.access(above, os.W_OK | os.X_OK):
+        return ("home", True, f"{home} is not there yet; the first `dataflow run` makes it")
+    return ("home", False, f"{home} can't be made: you may not write in {above}; name another with --home")

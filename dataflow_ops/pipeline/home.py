@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from dataflow_ops.errors import ConfigError
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""A full disk is another fault: it is told as such."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +32,7 @@ def open_home(path: Path, *, create: bool = True) -> Home:
     """Create the folder if need be and bring its database to the newest schema.
 
     Raises:
-        ConfigError: ``create`` is False and there is no such home.
+        ConfigError: ``create`` is False and there is no such home, or it can't be made or written.
     """
     from dataflow_ops.state.migrate import migrate
 
@@ -38,8 +42,18 @@ def open_home(path: Path, *, create: bool = True) -> Home:
         raise ConfigError(
             f"{path}: no DataFlow home here; `dataflow run JOB` makes one, or name another with --home"
         )
-    path.mkdir(parents=True, exist_ok=True)
     root = Path(os.environ.get("DATAFLOW_ROOT", path)).absolute()
-    root.mkdir(parents=True, exist_ok=True)
+    for folder in (path, root):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as e:
+            if e.errno in FULL:
+                raise
+            raise ConfigError(
+                f"{folder}: the folder can't be made ({e.strerror}); work where you may write, or name"
+                " another folder with --home"
+            ) from e
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise ConfigError(f"{path}: you may not write here; name another folder with --home")
     migrate(url)
     return Home(path, root, url)

@@ -37,16 +37,20 @@ REMOVERS = (
 """What removes documents besides the filter's rules."""
 
 
-def lineage_of(home_path: Path, run_id: str | None, document: str) -> tuple[str, dict[str, Any]]:
+def lineage_of(
+    home_path: Path, run_id: str | None, document: str, dataset: str | None = None
+) -> tuple[str, dict[str, Any]]:
     """A document's story as text and as a JSON-able mapping."""
-    with _opened(home_path, run_id) as (reader, steps):
+    with _opened(home_path, run_id, dataset) as (reader, steps):
         found = find(reader, document, rule_notes(steps))
     return as_text(found), as_dict(found)
 
 
-def audit_of(home_path: Path, run_id: str | None, rule: str | None, n: int, seed: int) -> list[AuditRow]:
+def audit_of(
+    home_path: Path, run_id: str | None, rule: str | None, n: int, seed: int, dataset: str | None = None
+) -> list[AuditRow]:
     """A sample of what a run removed."""
-    with _opened(home_path, run_id) as (reader, steps):
+    with _opened(home_path, run_id, dataset) as (reader, steps):
         known = [*sorted({note.name for note in rule_notes(steps)}), *REMOVERS]
         if rule is not None and rule not in known:
             raise ConfigError(f"--rule {rule}: no such rule in this run; there are {', '.join(known)}")
@@ -69,13 +73,15 @@ def rule_notes(steps: dict[str, Step]) -> list[RuleNote]:
 
 
 @contextmanager
-def _opened(home_path: Path, run_id: str | None) -> Iterator[tuple[RunReader, dict[str, Step]]]:
+def _opened(
+    home_path: Path, run_id: str | None, dataset: str | None = None
+) -> Iterator[tuple[RunReader, dict[str, Step]]]:
     home = open_home(home_path, create=False)
     with StateStore(home.state_url) as state:
-        run_id = run_id or latest_run(state)
+        run_id = run_id or latest_run(state, dataset)
         row = state.get_run(run_id)
         if row is None:
-            raise ConfigError(f"no run '{run_id}' here; `dataflow status` lists them")
+            raise ConfigError(f"no run '{run_id}' here; `dataflow runs` lists them")
         context = RunContext(run_id, parse_job_text(row.settings, run_id), home.root, home.state_url)
         steps = dict(build_steps(context))
         yield RunReader(OutputIndex(state, run_id), ChunkStore(LocalStore(home.root)), steps), steps

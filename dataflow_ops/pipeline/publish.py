@@ -12,6 +12,7 @@ from dataflow_ops.layers.export.manifest import canonical_json
 from dataflow_ops.layers.export.verify import verify_script
 from dataflow_ops.pipeline.facts import Facts
 from dataflow_ops.pipeline.session import Session
+from dataflow_ops.pipeline.version_states import WAITING
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,8 @@ def publish(session: Session, facts: Facts) -> Published:
             digest,
             f"{folder}/manifest.json",
             session.context.run_id,
-            "PUBLISHED",
+            # A kill before the end of the run must not leave a version that looks approved.
+            WAITING,
         )
         hooks.reached("after commit publish")
     return Published(version_id, f"{folder}/manifest.json", facts.manifest)

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pyarrow.compute as pc
 
-from dataflow_ops.engine.context import Hooks
+from dataflow_ops.engine.context import Hooks, RunContext
 from dataflow_ops.engine.faults import plain, told_plainly
 from dataflow_ops.errors import ConfigError, DataFlowError, SourceChanged
 from dataflow_ops.layers.ingest.discover import DiscoverStep
 from dataflow_ops.layers.ingest.listing import list_sources
+from dataflow_ops.pipeline.build import build_steps
 from dataflow_ops.pipeline.driver import Reporter, RunPaused
-from dataflow_ops.pipeline.finish import Finished, finish
+from dataflow_ops.pipeline.finish import Finished, finish, paused_by
 from dataflow_ops.pipeline.flow import steps_until
 from dataflow_ops.pipeline.home import Home, open_home
 from dataflow_ops.pipeline.session import Session, create_run, latest_run
+from dataflow_ops.pipeline.status import at_work
 from dataflow_ops.settings import JobSettings
 from dataflow_ops.state.machine import LIVE_RUNS
 from dataflow_ops.state.store import StateStore
 
+INTERRUPTED = "interrupted; the same command goes on from there"
 CHANGES_FOLLOWED = 3
 """How often one run lists its sources again because a file changed while it was read."""
 
@@ -107,18 +112,47 @@ def pause_run(home_path: Path, run_id: str | None, who: str, why: str) -> str:
         state.close()
 
 
-def dry_run_of(settings: JobSettings) -> dict[str, Any]:
-    """What the sources hold and into how many chunks it would be cut; writes nothing."""
+def dry_run_of(settings: JobSettings, until: str | None = None, workers: int = 1) -> dict[str, Any]:
+    """What the sources hold and into how many chunks it would be cut; writes nothing.
+
+    Raises:
+        ConfigError: whatever the run itself would refuse about the settings, sources and layer.
+    """
+    steps_until(until)
     listing = list_sources(settings)
+    # Steps check their own settings when they are built: names of rules, the tokenizer's file.
+    build_steps(RunContext("dry-run", settings, Path(os.devnull), "sqlite://"))
     found = DiscoverStep(settings, listing).chunks()
-    rows = []
+    rows: list[dict[str, Any]] = []
+    notes = []
     for source in settings.sources:
         mine = listing.filter(pc.equal(listing.column("source_id"), source.source_id))
-        count = sum(1 for c in found if c.source_id == source.source_id)
         rows.append(
-            (source.source_id, source.kind, mine.num_rows, pc.sum(mine.column("size")).as_py() or 0, count)
+            {
+                "source": source.source_id,
+                "kind": source.kind,
+                "domain": source.domain,
+                "files": mine.num_rows,
+                "bytes": pc.sum(mine.column("size")).as_py() or 0,
+                "chunks": sum(1 for c in found if c.source_id == source.source_id),
+            }
         )
-    return {"sources": rows}
+        if not rows[-1]["bytes"]:
+            notes.append(f"source {source.source_id}: {mine.num_rows} files, nothing in them")
+    if 0 < len(found) < workers:
+        notes.append(few_chunks(len(found), workers, settings.ingest.chunk_mb, sum(r["bytes"] for r in rows)))
+    return {"sources": rows, "notes": notes}
+
+
+def few_chunks(chunks: int, workers: int, chunk_mb: float, size: int) -> str:
+    """Says that most steps work on a chunk at a time, so that fewer chunks leave workers idle."""
+    smaller = max(1, int(size / 2**20 / (2 * workers)))
+    advice = (
+        f"; --set ingest.chunk_mb={smaller} cuts smaller ones" if smaller < min(chunk_mb, size >> 20) else ""
+    )
+    return (
+        f"{chunks} chunk(s) for {workers} workers: parsing and filtering keep at most {chunks} busy{advice}"
+    )
 
 
 def _run_steps(session: Session, names: Sequence[str]) -> None:
@@ -150,8 +184,10 @@ def _drive(
         flag = session.state.paused(run_id, session.settings.dataset.id)
         if flag is not None:
             session.begin()
-            session.end("PAUSED", f"paused by {flag.who}: {flag.why}")
+            session.end("PAUSED", paused_by(flag.who, flag.why))
             return Finished.paused(run_id, flag.who, flag.why)
+        if session.row.state == "RUNNING" and at_work(session.state, run_id):
+            reporter.note("Another process is at work on this run; this one takes what is still open.")
         session.begin()
         try:
             _run_steps(session, steps_until(until)[1:])
@@ -159,8 +195,12 @@ def _drive(
         except RunPaused:
             flag = session.state.paused(run_id, session.settings.dataset.id)
             who, why = (flag.who, flag.why) if flag else ("somebody", "")
-            session.end("PAUSED", f"paused by {who}: {why}")
+            session.end("PAUSED", paused_by(who, why))
             return Finished.paused(run_id, who, why)
+        except KeyboardInterrupt:
+            with suppress(DataFlowError):  # the same command goes on whatever the run's row says
+                session.end("FAILED", INTERRUPTED)
+            raise
         except (DataFlowError, OSError) as met:
             e = plain(met)
             try:

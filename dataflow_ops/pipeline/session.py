@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import secrets
-from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -110,7 +109,7 @@ class Session(AbstractContextManager["Session"]):
         row = self.state.get_run(run_id)
         if row is None:
             self.state.close()
-            raise ConfigError(f"no run '{run_id}' here; `dataflow status` lists them")
+            raise ConfigError(f"no run '{run_id}' here; `dataflow runs` lists them")
         self.row = row
         self.settings = parse_job_text(row.settings, run_id)
         self.context = replace(
@@ -191,10 +190,13 @@ def latest_run(state: StateStore, dataset: str | None = None) -> str:
     Raises:
         ConfigError: there is none.
     """
-    runs: Sequence[object] = state.list_runs(dataset, 1)
-    if not runs:
-        raise ConfigError("no runs yet; `dataflow run JOB` starts one")
-    return str(runs[0].run_id)  # type: ignore[attr-defined]
+    runs = state.list_runs(dataset, 1)
+    if runs:
+        return runs[0].run_id
+    others = sorted({r.dataset for r in state.list_runs(None, 1000)})
+    if dataset is not None and others:
+        raise ConfigError(f"data set '{dataset}' has no run here; there are {', '.join(others)}")
+    raise ConfigError("no runs yet; `dataflow run JOB` starts one")
 
 
 def default_home() -> Path:

@@ -7,14 +7,17 @@ import getpass
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from dataflow_ops.errors import VersionError
+from dataflow_ops.errors import ConfigError, VersionError
 from dataflow_ops.layers.export.manifest import canonical_json
+from dataflow_ops.pipeline.fates import fates_line, fates_of
 from dataflow_ops.pipeline.home import Home, open_home
+from dataflow_ops.pipeline.version_states import PUBLISHED, SHOWN_WAITING, WITH_SET, shown
 from dataflow_ops.state.records import VersionRecord
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.storage.local import LocalStore
@@ -48,7 +51,8 @@ class VersionBook(AbstractContextManager["VersionBook"]):
                     "current": record.is_current,
                     "dataset": record.dataset,
                     "version": record.version_id,
-                    "state": record.state,
+                    "state": shown(record.state, record.is_current),
+                    "waits": self._waits(record),
                     "documents": manifest["totals"]["documents"],
                     "tokens": manifest["totals"]["tokens"],
                     "shards": len(manifest["shards"]),
@@ -59,31 +63,38 @@ class VersionBook(AbstractContextManager["VersionBook"]):
             )
         return rows
 
-    def show(self, version: str | None) -> dict[str, Any]:
-        """Facts and domains of one version."""
-        record = self._find(version)
+    def show(self, version: str | None, dataset: str | None = None) -> dict[str, Any]:
+        """Facts and domains of one version, for programs and people alike."""
+        record = self._find(version, dataset)
         manifest = self._manifest(record)
         totals = manifest["totals"]
-        folder = self._home.root / "versions" / record.version_id
-        facts = {
-            "version": record.version_id + (" (current)" if record.is_current else ""),
+        return {
+            "version": record.version_id,
+            "current": record.is_current,
             "dataset": record.dataset,
-            "state": record.state,
+            "state": shown(record.state, record.is_current),
+            "waits": self._waits(record),
             "run": record.run_id,
-            "documents": f"{totals['documents']:,}",
-            "tokens": f"{totals['tokens']:,}" + (" (estimated)" if manifest["tokens_estimated"] else ""),
-            "bytes": f"{totals['bytes']:,}",
+            "documents": totals["documents"],
+            "tokens": totals["tokens"],
+            "tokens_estimated": manifest["tokens_estimated"],
+            "bytes": totals["bytes"],
             "shards": len(manifest["shards"]),
-            "dead letters": manifest["dead_letters"],
-            "manifest": f"SHA-256 {record.manifest_sha256}",
-            "folder": str(folder),
+            "dead_letters": manifest["dead_letters"],
+            "fates": fates_of(manifest),
+            "fates_line": fates_line(manifest),
+            "manifest_sha256": record.manifest_sha256,
+            "folder": str(self._home.root / "versions" / record.version_id),
+            "domains": [
+                {"domain": name, "documents": cell["rows"], "tokens": cell["tokens"]}
+                for name, cell in sorted(totals["by_domain"].items())
+            ],
+            "notes": manifest["notes"],
         }
-        domains = [(name, cell["rows"], cell["tokens"]) for name, cell in sorted(totals["by_domain"].items())]
-        return {"facts": facts, "domains": domains, "notes": manifest["notes"]}
 
-    def verify(self, version: str | None) -> tuple[int, str]:
+    def verify(self, version: str | None, dataset: str | None = None) -> tuple[int, str]:
         """Run the version's own ``verify.py``; ``(exit code, what it printed)``."""
-        record = self._find(version)
+        record = self._find(version, dataset)
         folder = self._home.root / "versions" / record.version_id
         self._manifest(record)
         done = subprocess.run(
@@ -91,17 +102,46 @@ class VersionBook(AbstractContextManager["VersionBook"]):
         )
         return done.returncode, (done.stdout + done.stderr).rstrip()
 
-    def make_current(self, version: str | None, *, approve: bool) -> str:
-        """Point *current* at a version.
+    def approve(self, version: str | None, dataset: str | None = None) -> str:
+        """Let a version that waits for a person (the newest one) become current; return its id.
 
         Raises:
+            ConfigError: no version waits, or not this one.
             VersionError: no such version, or its files are damaged.
         """
-        record = self._find(version, waiting=approve and version is None)
+        waiting = [v for v in self._versions(dataset) if shown(v.state, v.is_current) == SHOWN_WAITING]
+        if version is None:
+            if not waiting:
+                raise ConfigError("no version waits for approval; `dataflow versions list` shows them all")
+            return self._make_current(waiting[0], approve=True)
+        record = self._find(version, dataset)
+        if shown(record.state, record.is_current) != SHOWN_WAITING:
+            done = "is current already" if record.is_current else "was approved before"
+            back = "" if record.is_current else f"; go back to it with: dataflow versions rollback {version}"
+            raise ConfigError(f"{record.version_id} doesn't wait for approval, it {done}{back}")
+        return self._make_current(record, approve=True)
+
+    def rollback(self, version: str, dataset: str | None = None) -> str:
+        """Make a version current again; return its id.
+
+        Raises:
+            VersionError: no such version, its files are damaged, or nobody has approved it.
+        """
+        record = self._find(version, dataset)
+        if shown(record.state, record.is_current) == SHOWN_WAITING:
+            raise VersionError(
+                f"{record.version_id} has never been approved ({self._waits(record)}); if it is well:"
+                f" dataflow versions approve {record.version_id}"
+            )
+        return self._make_current(record, approve=False)
+
+    def _make_current(self, record: VersionRecord, *, approve: bool) -> str:
         code, output = self.verify(record.version_id)
         if code:
             raise VersionError(f"{record.version_id} is damaged and can't become current:\n{output}")
         self._state.set_current(record.dataset, record.version_id, getpass.getuser())
+        if record.state != PUBLISHED:
+            self._state.set_version_state(record.dataset, record.version_id, PUBLISHED)
         mirror = {"dataset": record.dataset, "version": record.version_id, "manifest": record.manifest_uri}
         self._blobs.put(f"versions/current_{record.dataset}.json", canonical_json(mirror), replace=True)
         run = self._state.get_run(record.run_id)
@@ -110,9 +150,18 @@ class VersionBook(AbstractContextManager["VersionBook"]):
             self._state.set_run_state(record.run_id, "approve_with_dead" if dead else "approve", "")
         return record.version_id
 
-    def report_path(self, version: str | None) -> Path:
+    def report_path(self, version: str | None, dataset: str | None = None) -> Path:
         """Where the report lies."""
-        return self._home.root / "versions" / self._find(version).version_id / "report.html"
+        return self._home.root / "versions" / self._find(version, dataset).version_id / "report.html"
+
+    def _waits(self, record: VersionRecord) -> str:
+        """Why a version waits for a person; ``""`` where it doesn't."""
+        if shown(record.state, record.is_current) != SHOWN_WAITING:
+            return ""
+        run = self._state.get_run(record.run_id)
+        if run is not None and run.state == "AWAITING_APPROVAL":
+            return run.detail or ""
+        return WITH_SET if run is not None and not run.promote else "see its report"
 
     def _manifest(self, record: VersionRecord) -> dict[str, Any]:
         import hashlib
@@ -125,18 +174,26 @@ class VersionBook(AbstractContextManager["VersionBook"]):
         manifest: dict[str, Any] = json.loads(data)
         return manifest
 
-    def _find(self, version: str | None, *, waiting: bool = False) -> VersionRecord:
-        """By id or the start of one; else the current one, or the newest (for approval, or where none is)."""
-        versions = self._state.versions()
-        if not versions:
-            raise VersionError("no version has been published here yet; `dataflow run JOB` makes one")
+    def _versions(self, dataset: str | None) -> Sequence[VersionRecord]:
+        """Newest first."""
+        versions = self._state.versions(dataset)
+        if versions:
+            return versions
+        others = sorted({v.dataset for v in self._state.versions()})
+        if dataset is not None and others:
+            raise ConfigError(f"data set '{dataset}' has no version here; there are {', '.join(others)}")
+        raise ConfigError("no version has been published here yet; `dataflow run JOB` makes one")
+
+    def _find(self, version: str | None, dataset: str | None) -> VersionRecord:
+        """By id or the start of one, the current one first; else the current one, or the newest."""
+        versions = self._versions(dataset)
+        current = [v for v in versions if v.is_current]
         if version is None:
-            current = [v for v in versions if v.is_current]
-            return versions[0] if waiting or not current else current[0]
-        found = [v for v in versions if v.version_id == version] or [
-            v for v in versions if v.version_id.startswith(version)
-        ]
+            return (current or versions)[0]
+        found = [v for v in versions if v.version_id == version]
+        found = found or [v for v in versions if v.version_id.startswith(version)]
         if len(found) == 1:
             return found[0]
         what = "fits several versions" if found else "is no version here"
-        raise VersionError(f"'{version}' {what}; there are {', '.join(v.version_id for v in versions[:10])}")
+        known = ", ".join(v.version_id for v in (found or versions)[:10])
+        raise VersionError(f"'{version}' {what}; there are {known}")

@@ -124,7 +124,7 @@ def test_an_empty_source_is_a_successful_run(tmp_path: Path) -> None:
     assert run.xcoms.values["start"]["bundles"]["chunk"] == 1, "a step over nothing still has its one task"
     assert result["state"] == "SUCCEEDED"
     with open_versions(tmp_path / "home") as versions:
-        assert versions.show(None)["facts"]["documents"] == "0"
+        assert versions.show(None)["documents"] == 0
 
 
 def test_until_stops_early(job: Path, tmp_path: Path) -> None:

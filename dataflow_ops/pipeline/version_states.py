@@ -1,0 +1,24 @@
+"""The states of a published version, as they are recorded and as they are shown."""
+
+from __future__ import annotations
+
+from typing import Final
+
+PUBLISHED: Final = "PUBLISHED"
+"""It is current, or was once."""
+WAITING: Final = "AWAITING_APPROVAL"
+"""Nobody has let it become current yet."""
+SHOWN_WAITING: Final = "WAITING"
+"""How :data:`WAITING` is shown."""
+WITH_SET: Final = "it was run with --set"
+"""Why a version waits that nothing else holds back."""
+
+
+def shown(state: str, current: bool) -> str:
+    """A version's state for people.
+
+    A kill between the pointer and the version's state leaves a current version marked as waiting.
+    """
+    if state == WAITING:
+        return PUBLISHED if current else SHOWN_WAITING
+    return state

@@ -1,0 +1,65 @@
+"""Why a version must not become current before a person has looked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from dataflow_ops.pipeline.session import Session
+
+
+def reasons(
+    session: Session, manifest: Mapping[str, Any], data: Mapping[str, Any], dead_share: float
+) -> list[str]:
+    """Sentences, the most alarming first; none where the version may become current by itself.
+
+    Args:
+        session: the run.
+        manifest: of the version that it made.
+        data: of its report, for drift.
+        dead_share: dead share of its input records.
+    """
+    found = emptied(manifest, current_manifest(session))
+    limit = session.settings.run.max_dead_share
+    if dead_share > limit:
+        found.append(f"{dead_share:.2%} of the input records are dead, above {limit:.2%}")
+    for d in data["drift"]:
+        if d["beyond"]:
+            moved = f"share of {d['what']} '{d['name']}' by {d['measure']}"
+            found.append(f"{moved} moved from {d['old']:.1%} to {d['new']:.1%}")
+    return found
+
+
+def emptied(manifest: Mapping[str, Any], current: Mapping[str, Any] | None) -> list[str]:
+    """What the current version had and this one lacks altogether: a lost mount looks like an empty folder.
+
+    A source that the job no longer names was left out on purpose. A first version may be empty.
+    """
+    if current is None:
+        return []
+    found = []
+    had = current["totals"]["documents"]
+    if had and not manifest["totals"]["documents"]:
+        found.append(f"it holds no documents; the current version holds {had:,}")
+    before = {source["source_id"]: source for source in current["sources"]}
+    for source in manifest["sources"]:
+        old = before.get(source["source_id"])
+        if old is not None and old["bytes"] and not source["bytes"]:
+            found.append(
+                f"source '{source['source_id']}' is empty: it gave {old['files']:,} file(s) to the"
+                f" current version and {source['files']:,} now, with nothing in them"
+                if source["files"]
+                else f"source '{source['source_id']}' is empty: it gave {old['files']:,} file(s) to the"
+                " current version and none now"
+            )
+    return found
+
+
+def current_manifest(session: Session) -> dict[str, Any] | None:
+    """Manifest of the version that is current now; None where there is none."""
+    current = session.state.current(session.settings.dataset.id)
+    if current is None or session.chunks.blobs.stat(current.manifest_uri) is None:
+        return None
+    found: dict[str, Any] = json.loads(session.chunks.blobs.read(current.manifest_uri))
+    return found
