@@ -47,11 +47,8 @@ def emptied(manifest: Mapping[str, Any], current: Mapping[str, Any] | None) -> l
         old = before.get(source["source_id"])
         if old is not None and old["bytes"] and not source["bytes"]:
             found.append(
-                f"source '{source['source_id']}' is empty: it gave {old['files']:,} file(s) to the"
-                f" current version and {source['files']:,} now, with nothing in them"
-                if source["files"]
-                else f"source '{source['source_id']}' is empty: it gave {old['files']:,} file(s) to the"
-                " current version and none now"
+                f"source '{source['source_id']}' is empty: it gave {old['files']:,} file(s) to the current"
+                " version and gives nothing now"
             )
     return found
 
