@@ -128,7 +128,7 @@ def _stands(data: Data) -> str:
     reasons = "".join(f"<li>{esc(reason, 2000)}</li>" for reason in data["waits"])
     why = f"{say('waits')}<ul>{reasons}</ul>" if reasons else say("not_promoted")
     approve = f"<code>dataflow versions approve {esc(shlex.quote(data['version']))}</code>"
-    return f'<div class="stands held"><b>{say("not_current")}</b> {why}{say("then_approve")} {approve}</div>'
+    return f'<div class="stands held"><b>{say("not_current")}</b> {why} {say("then_approve")} {approve}</div>'
 
 
 def _alarms(data: Data) -> str:

@@ -13,6 +13,9 @@ from dataflow_ops.observe.texts import TEXTS
 
 Data = Mapping[str, Any]
 
+OFF_TARGET = 0.02
+"""Difference of shares from which a domain's given share is marked: two percentage points."""
+
 
 def section(key: str, *content: str, extra: str = "") -> Html:
     """A card with its heading; empty content gives nothing."""
@@ -79,7 +82,7 @@ def rules(data: Data) -> Html:
         rows.append(
             [
                 _rule(r),
-                Html(f'<span class="tag">{esc(r["gate"] or r["step"])}</span>'),
+                Html(f'<span class="tag">{esc(r["gate"]) if r["gate"] else step_name(r["step"])}</span>'),
                 bar([("removed", r["hits"])], whole),
                 grouped(r["hits"]),
                 percent(r["hits"], r["in"]),
@@ -97,7 +100,7 @@ def _rule(r: Data) -> Html:
         lines.append(f'<span class="what">{both(*map(esc, RULE_TEXTS[r["rule"]]))}</span>')
     if r.get("setting"):
         key = esc(r["setting"]) + (".low / .high" if r["step"] == "filter" else "")
-        lines.append(f'<span class="small"><code class="key">{key}</code></span>')
+        lines.append(f'<span class="small"><code class="setting">{key}</code></span>')
     if r["aliases"]:
         lines.append(f'<span class="small">{esc(", ".join(r["aliases"]))}</span>')
     return Html("".join(lines))
@@ -260,7 +263,7 @@ def plan(data: Data) -> Html:
             name(p["domain"]),
             bar([("kept", p["drawn"]), ("ghost", max(0, p["supply"] - p["drawn"]))], whole),
             percent(p["ratio"]) if p["ratio"] is not None else "–",
-            percent(p["drawn"], drawn),
+            _given(p, drawn),
             _asked(p),
             number(p["supply"]),
             number(p["drawn"]),
@@ -274,6 +277,13 @@ def plan(data: Data) -> Html:
     notes = "".join(f'<p class="muted">{esc(n, 600)}</p>' for n in data["notes"])
     keys = legend(("kept", "drawn"), ("ghost", "supply"))
     return section("s_plan", note("x_plan"), keys, table(head, rows, "tbnnnnnnn"), notes)
+
+
+def _given(p: Data, drawn: int) -> Html:
+    """Share of the drawn tokens, marked where it is far from what was asked for."""
+    shown = percent(p["drawn"], drawn)
+    off = p["ratio"] is not None and drawn > 0 and abs(p["drawn"] / drawn - p["ratio"]) > OFF_TARGET
+    return Html(f'<span class="tag bad">{shown}</span>') if off else esc(shown)
 
 
 def _asked(p: Data) -> Html:

@@ -30,8 +30,8 @@ outline-offset:2px}
 .meta{display:flex;flex-wrap:wrap;gap:4px 18px;color:var(--muted);font-size:13px;margin:0 0 14px;padding:0;
 list-style:none}
 .meta b{color:var(--ink);font-weight:600}
-.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:12px;margin:18px 0}
-.tile{background:var(--card);border:1px solid var(--line);border-radius:12px;padding:12px 16px}
+.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(138px,1fr));gap:10px;margin:18px 0}
+.tile{background:var(--card);border:1px solid var(--line);border-radius:12px;padding:12px 14px}
 .tile b{display:block;white-space:nowrap;font-size:23px;line-height:1.25;font-weight:650;
 font-variant-numeric:tabular-nums}
 .tile span.l{color:var(--muted);font-size:13px}
@@ -49,10 +49,15 @@ section.alarms{background:var(--warn);border-color:var(--warnline)}
 .top{flex-direction:column}}
 @media screen and (max-width:600px){.page{padding:16px 10px 40px}section{padding:14px 12px}
 .lead{font-size:16px}.tiles{grid-template-columns:repeat(2,1fr);gap:8px}
-#s_funnel tr{display:grid;grid-template-columns:1.3fr repeat(5,1fr);border-bottom:1px solid var(--line)}
-#s_funnel th,#s_funnel td{border:0;padding:4px 0;font-size:12px}#s_funnel th.b{display:none}
+#s_funnel tr{display:grid;grid-template-columns:1.2fr 1fr 1.3fr 1.1fr .9fr 1fr;gap:0 5px;
+border-bottom:1px solid var(--line)}
+#s_funnel th,#s_funnel td{border:0;padding:4px 0;font-size:12px}
+#s_funnel th.b{display:none}#s_funnel th{font-size:11.5px}
 #s_funnel td.b{grid-column:1/-1;order:9;width:auto;padding-bottom:8px}
-#s_rules td.b,#s_rules th.b{display:none}}
+#s_rules tr{display:grid;grid-template-columns:repeat(3,1fr);
+border-bottom:1px solid var(--line);padding:6px 0}
+#s_rules th,#s_rules td{border:0;padding:1px 0;text-align:left}#s_rules .b,#s_rules thead{display:none}
+#s_rules td:first-child,#s_rules td:last-child{grid-column:1/-1}}
 .wide{overflow-x:auto}
 table{border-collapse:collapse;width:100%;font-size:13.5px}
 th{font-weight:600;color:var(--muted);text-align:left;font-size:12.5px;white-space:nowrap}
@@ -67,7 +72,7 @@ td code,pre{font:12.5px/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace
 padding-right:8px;print-color-adjust:exact;-webkit-print-color-adjust:exact}
 tbody th{font-size:13.5px;color:var(--ink);overflow-wrap:anywhere;white-space:normal}
 .what,.kinds{display:block;font-size:12.5px}
-td code.key{font-size:11.5px;color:var(--muted);overflow-wrap:anywhere}
+td code.setting{font-size:11.5px;color:var(--muted);overflow-wrap:anywhere}
 .tag.good{background:var(--kept);color:var(--card)}
 .stands{margin:0 0 10px}.held{background:var(--warn);border:1px solid var(--warnline);border-radius:10px;
 padding:8px 14px;overflow-wrap:anywhere}.held ul{margin:2px 0 4px;padding-left:20px}

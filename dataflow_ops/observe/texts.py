@@ -266,7 +266,7 @@ TEXTS: dict[str, tuple[str, str]] = {
     "step_export": ("export", "导出"),
     "step_publish": ("publish", "发布"),
     # kinds of text
-    "k_prose": ("prose", "散文"),
+    "k_prose": ("prose", "普通文本"),
     "k_code": ("code", "代码"),
     "k_table": ("table", "表格"),
     "k_dialogue": ("dialogue", "对话"),
