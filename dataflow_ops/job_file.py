@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
+from shlex import quote
 from typing import Any, get_args, get_origin
 
 import yaml
@@ -44,7 +45,7 @@ def load_job(
             if "domain" not in source.model_fields_set:
                 raise ConfigError(
                     f"--source {source.path}: the job mixes by domain (mixing.sampling), so say which domain"
-                    f" it is: --source {source.kind}:{source.path}@DOMAIN, with one of"
+                    f" it is: --source {quote(f'{source.kind}:{source.path}@DOMAIN')}, with one of"
                     f" {', '.join(map(str, raw['mixing']['sampling']))}"
                 )
     if sources:

@@ -53,7 +53,7 @@ def open_home(path: Path, *, create: bool = True) -> Home:
                 f"{folder}: the folder can't be made ({e.strerror}); work where you may write, or name"
                 " another folder with --home"
             ) from e
-    if not os.access(path, os.W_OK | os.X_OK):
+    if (create or url.startswith("sqlite")) and not os.access(path, os.W_OK | os.X_OK):
         raise ConfigError(f"{path}: you may not write here; name another folder with --home")
     migrate(url)
     return Home(path, root, url)

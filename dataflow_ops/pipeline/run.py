@@ -27,6 +27,8 @@ from dataflow_ops.state.machine import LIVE_RUNS
 from dataflow_ops.state.store import StateStore
 
 INTERRUPTED = "interrupted; the same command goes on from there"
+IDLE_FROM = 32 * 2**20
+"""Bytes of input below which idle workers are not worth a word."""
 CHANGES_FOLLOWED = 3
 """How often one run lists its sources again because a file changed while it was read."""
 
@@ -139,26 +141,30 @@ def dry_run_of(settings: JobSettings, until: str | None = None, workers: int = 1
         )
         if not rows[-1]["bytes"]:
             notes.append(f"source {source.source_id}: {mine.num_rows} files, nothing in them")
-    if 0 < len(found) < workers:
-        notes.append(few_chunks(len(found), workers, settings.ingest.chunk_mb, sum(r["bytes"] for r in rows)))
+    if told := few_chunks(len(found), workers, sum(r["bytes"] for r in rows)):
+        notes.append(told)
     return {"sources": rows, "notes": notes}
 
 
-def few_chunks(chunks: int, workers: int, chunk_mb: float, size: int) -> str:
-    """Says that most steps work on a chunk at a time, so that fewer chunks leave workers idle."""
+def few_chunks(chunks: int, workers: int, size: int) -> str:
+    """Says that most steps take a chunk at a time, where that leaves workers idle for long; else ``""``."""
+    if not 0 < chunks < workers or size < IDLE_FROM:
+        return ""
     smaller = max(1, int(size / 2**20 / (2 * workers)))
-    advice = (
-        f"; --set ingest.chunk_mb={smaller} cuts smaller ones" if smaller < min(chunk_mb, size >> 20) else ""
-    )
     return (
-        f"{chunks} chunk(s) for {workers} workers: parsing and filtering keep at most {chunks} busy{advice}"
+        f"{chunks} chunk(s) for {workers} workers: parsing and filtering keep at most {chunks} of them busy."
+        f" With 'ingest: {{chunk_mb: {smaller}}}' in the job file there are more, smaller ones."
     )
 
 
-def _run_steps(session: Session, names: Sequence[str]) -> None:
+def _run_steps(session: Session, names: Sequence[str], workers: int) -> None:
     """All steps in order; again from the listing when a source changed under the run's eyes."""
     for again in range(CHANGES_FOLLOWED + 1):
         session.discover(relist=again > 0)
+        chunks = session.chunks.read(session.driver.index.output("discover", "chunks", "all"), "", ("bytes",))
+        told = few_chunks(chunks.num_rows, workers, pc.sum(chunks["bytes"]).as_py() or 0)
+        if told and not again:
+            session.driver.reporter.note(told)
         try:
             for name in names:
                 session.driver.run_step(name)
@@ -190,7 +196,7 @@ def _drive(
             reporter.note("Another process is at work on this run; this one takes what is still open.")
         session.begin()
         try:
-            _run_steps(session, steps_until(until)[1:])
+            _run_steps(session, steps_until(until)[1:], workers)
             return finish(session, until=until, promote=promote or session.row.promote)
         except RunPaused:
             flag = session.state.paused(run_id, session.settings.dataset.id)
