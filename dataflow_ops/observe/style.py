@@ -56,7 +56,8 @@ border-bottom:1px solid var(--line)}
 #s_funnel td.b{grid-column:1/-1;order:9;width:auto;padding-bottom:8px}
 #s_rules tr{display:grid;grid-template-columns:repeat(3,1fr);
 border-bottom:1px solid var(--line);padding:6px 0}
-#s_rules th,#s_rules td{border:0;padding:1px 0;text-align:left}#s_rules .b,#s_rules thead{display:none}
+#s_rules th,#s_rules td{border:0;padding:1px 0;text-align:left}#s_rules .b,
+#s_rules th:first-child,#s_rules th:last-child{display:none}
 #s_rules td:first-child,#s_rules td:last-child{grid-column:1/-1}}
 .wide{overflow-x:auto}
 table{border-collapse:collapse;width:100%;font-size:13.5px}
