@@ -113,11 +113,15 @@ def write_report(session: Session, version_id: str, data: Mapping[str, Any]) -> 
     new = {**data, **stands}
     executed = any(t["tasks"] > t["tasks_skipped"] for t in data["throughput"])
     # A report of another format can't be rendered any more.
-    if found is not None and found.get("format") == data["format"] and not executed:
-        known = {key: found.get(key) for key in stands}
-        if known == stands and blobs.stat(f"versions/{version_id}/report.html") is not None:
-            return
-        new = {**found, **stands}
+    if found is not None and found.get("format") == data["format"]:
+        if not executed:
+            known = {key: found.get(key) for key in stands}
+            if known == stands and blobs.stat(f"versions/{version_id}/report.html") is not None:
+                return
+            new = {**found, **stands}
+        elif current:
+            # Compared with the current version, which it is itself, it would not have moved.
+            new["drift"] = found["drift"]
     text = json.dumps(new, ensure_ascii=False, indent=1, default=str)
     blobs.put(there, text.encode(), replace=True)
     blobs.put(f"versions/{version_id}/report.html", render(new).encode(), replace=True)

@@ -78,6 +78,12 @@ def test_the_report_says_how_the_version_stands(product: Product, tmp_path: Path
     assert later["throughput"] == stands["throughput"]  # only how it stands is new
     assert later["made_at"] == stands["made_at"]
 
+    (tmp_path / "two/zh.txt").touch()
+    assert product.run().data["version"] == held
+    touched = told(product, held)
+    assert any(t["tasks_skipped"] < t["tasks"] for t in touched["throughput"])
+    assert touched["drift"] == stands["drift"]  # not against itself
+
 
 def test_bounds_by_kind_of_text_come_from_the_job(product: Product, tmp_path: Path) -> None:
     (tmp_path / "one/short.txt").write_text("Too short to keep.\n")
