@@ -30,7 +30,7 @@ DAG_ID = "demo__full"
 def demo(
     home: HomeOption = DEFAULT_HOME,
     airflow: Annotated[
-        bool, typer.Option(help="Through Airflow (default), or the local runner alone.")
+        bool, typer.Option(metavar="", help="Through Airflow (default), or the local runner alone.")
     ] = True,
     as_json: JsonOption = False,
 ) -> None:

@@ -11,16 +11,20 @@ from dataflow_ops.cli.options import DEFAULT_HOME, HomeOption, JsonOption
 
 app = typer.Typer(no_args_is_help=True, help="Records, files and chunks that could not be processed.")
 
-IdsArgument = Annotated[list[str] | None, typer.Argument(help="Ids as listed; or use --error or --all.")]
-ErrorOption = Annotated[str | None, typer.Option(help="Only letters with this error.")]
-DatasetOption = Annotated[str | None, typer.Option("--dataset", help="Only letters of this data set.")]
-AllOption = Annotated[bool, typer.Option("--all", help="All open letters.")]
+IdsArgument = Annotated[
+    list[str] | None, typer.Argument(metavar="ID…", help="Ids as listed; or use --error or --all.")
+]
+ErrorOption = Annotated[str | None, typer.Option(metavar="NAME", help="Only letters with this error.")]
+DatasetOption = Annotated[
+    str | None, typer.Option("--dataset", metavar="NAME", help="Only letters of this data set.")
+]
+AllOption = Annotated[bool, typer.Option("--all", metavar="", help="All open letters.")]
 
 
 @app.command("list")
 def list_(
     error: ErrorOption = None,
-    limit: Annotated[int, typer.Option(min=1, help="How many to show.")] = 50,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, help="How many to show.")] = 50,
     dataset: DatasetOption = None,
     home: HomeOption = DEFAULT_HOME,
     as_json: JsonOption = False,

@@ -20,11 +20,13 @@ from dataflow_ops.cli.options import (
 )
 from dataflow_ops.errors import ConfigError
 
-RunOption = Annotated[str | None, typer.Option("--run", help="Run; the newest when left out.")]
+RunOption = Annotated[str | None, typer.Option("--run", metavar="RUN", help="Run; the newest when left out.")]
 
 
 def lineage(
-    document: Annotated[str, typer.Argument(help="Document id, the start of one, or its URL.")],
+    document: Annotated[
+        str, typer.Argument(metavar="DOCUMENT", help="Document id, the start of one, or its URL.")
+    ],
     run_id: RunOption = None,
     dataset: DatasetOption = None,
     home: HomeOption = DEFAULT_HOME,
@@ -41,13 +43,19 @@ def lineage(
 
 
 def audit(
-    run_id: Annotated[str | None, typer.Argument(help="Run; the newest when left out.")] = None,
-    rule: Annotated[
-        str | None, typer.Option(help="Only this rule ('exact', 'near', 'language' too).")
+    run_id: Annotated[
+        str | None, typer.Argument(metavar="RUN", help="Run; the newest when left out.")
     ] = None,
-    n: Annotated[int, typer.Option("--n", "-n", min=1, help="How many removed documents to draw.")] = 50,
-    seed: Annotated[int, typer.Option(help="Another seed draws other documents.")] = 0,
-    csv: Annotated[Path | None, typer.Option(help="Write a CSV file instead ('-': standard output).")] = None,
+    rule: Annotated[
+        str | None, typer.Option(metavar="RULE", help="Only this rule ('exact', 'near', 'language' too).")
+    ] = None,
+    n: Annotated[
+        int, typer.Option("--n", "-n", metavar="N", min=1, help="How many removed documents to draw.")
+    ] = 50,
+    seed: Annotated[int, typer.Option(metavar="N", help="Another seed draws other documents.")] = 0,
+    csv: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a CSV file instead ('-': standard output).")
+    ] = None,
     dataset: DatasetOption = None,
     home: HomeOption = DEFAULT_HOME,
     as_json: JsonOption = False,
@@ -77,7 +85,9 @@ def audit(
 
 
 def report(
-    version: Annotated[str | None, typer.Argument(help="Version; the current one when left out.")] = None,
+    version: Annotated[
+        str | None, typer.Argument(metavar="VERSION", help="Version; the current one when left out.")
+    ] = None,
     dataset: DatasetOption = None,
     home: HomeOption = DEFAULT_HOME,
     as_json: JsonOption = False,

@@ -47,7 +47,8 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool,
+        typer.Option("--version", metavar="", callback=_version, is_eager=True, help="Print the version."),
     ] = False,
 ) -> None:
     """Options before any command."""

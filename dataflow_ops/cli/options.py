@@ -11,16 +11,16 @@ HomeOption = Annotated[
     Path,
     typer.Option(
         "--home",
+        metavar="FOLDER",
         envvar="DATAFLOW_HOME",
         help="Folder of state and storage.",
-        show_default=".dataflow in this folder",
     ),
 ]
 JsonOption = Annotated[
-    bool, typer.Option("--json", help="Print JSON for programs instead of text for people.")
+    bool, typer.Option("--json", metavar="", help="Print JSON for programs instead of text for people.")
 ]
 DatasetOption = Annotated[
-    str | None, typer.Option("--dataset", help="Data set; the newest of all when left out.")
+    str | None, typer.Option("--dataset", metavar="NAME", help="Data set; the newest of all when left out.")
 ]
 DEFAULT_HOME = Path(".dataflow")
 

@@ -37,14 +37,14 @@ from dataflow_ops.pipeline.flow import LAYERS
 
 
 def run(
-    job: Annotated[Path, typer.Argument(help="Job file (YAML).")],
+    job: Annotated[Path, typer.Argument(metavar="JOB", help="Job file (YAML).")],
     source: Annotated[
         list[str] | None,
         typer.Option(
             "--source",
             metavar="PATH",
-            help="Add a source: [KIND:]PATH[@DOMAIN], KIND one of files, jsonl, parquet, warc, git or http."
-            " DOMAIN is what the mix counts it as; 'web' when left out.",
+            help="Add a source: PATH, or KIND:PATH with files, jsonl, parquet, warc, git or http; @DOMAIN"
+            " behind it is what the mix counts it as, else 'web'.",
         ),
     ] = None,
     until: Annotated[
@@ -52,7 +52,8 @@ def run(
         typer.Option(metavar="LAYER", help=f"Stop after this layer: {', '.join(LAYERS)}."),
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(min=0, help="Worker processes; 0 runs in this one. Default: cores.")
+        int | None,
+        typer.Option(metavar="N", min=0, help="Worker processes; 0 runs in this one. Default: cores."),
     ] = None,
     set_: Annotated[
         list[str] | None,
@@ -66,10 +67,11 @@ def run(
         str, typer.Option(hidden=True, help="'full' makes the version from all sources.")
     ] = "full",
     promote: Annotated[
-        bool, typer.Option("--promote", help="Let a version that was made with --set become current.")
+        bool,
+        typer.Option("--promote", metavar="", help="Let a version that was made with --set become current."),
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="List sources and chunks; write nothing.")
+        bool, typer.Option("--dry-run", metavar="", help="List sources and chunks; write nothing.")
     ] = False,
     home: HomeOption = DEFAULT_HOME,
     as_json: JsonOption = False,
@@ -107,9 +109,12 @@ def run(
 
 
 def resume(
-    run_id: Annotated[str | None, typer.Argument(help="Run; the newest when left out.")] = None,
+    run_id: Annotated[
+        str | None, typer.Argument(metavar="RUN", help="Run; the newest when left out.")
+    ] = None,
     workers: Annotated[
-        int | None, typer.Option(min=0, help="Worker processes; 0 runs in this one. Default: cores.")
+        int | None,
+        typer.Option(metavar="N", min=0, help="Worker processes; 0 runs in this one. Default: cores."),
     ] = None,
     home: HomeOption = DEFAULT_HOME,
     as_json: JsonOption = False,
@@ -128,8 +133,10 @@ def resume(
 
 
 def pause(
-    run_id: Annotated[str | None, typer.Argument(help="Run; the newest when left out.")] = None,
-    why: Annotated[str, typer.Option(help="Shown to whoever finds it paused.")] = "",
+    run_id: Annotated[
+        str | None, typer.Argument(metavar="RUN", help="Run; the newest when left out.")
+    ] = None,
+    why: Annotated[str, typer.Option(metavar="TEXT", help="Shown to whoever finds it paused.")] = "",
     home: HomeOption = DEFAULT_HOME,
     as_json: JsonOption = False,
 ) -> None:
@@ -146,7 +153,9 @@ def pause(
 
 
 def status(
-    run_id: Annotated[str | None, typer.Argument(help="Run; the newest when left out.")] = None,
+    run_id: Annotated[
+        str | None, typer.Argument(metavar="RUN", help="Run; the newest when left out.")
+    ] = None,
     dataset: DatasetOption = None,
     home: HomeOption = DEFAULT_HOME,
     as_json: JsonOption = False,
@@ -166,7 +175,7 @@ def status(
 
 def runs(
     dataset: DatasetOption = None,
-    limit: Annotated[int, typer.Option(min=1, help="How many to show.")] = 20,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, help="How many to show.")] = 20,
     home: HomeOption = DEFAULT_HOME,
     as_json: JsonOption = False,
 ) -> None:

@@ -12,7 +12,8 @@ from dataflow_ops.cli.options import DEFAULT_HOME, EXIT_FAILED, DatasetOption, H
 app = typer.Typer(no_args_is_help=True, help="Published versions of data sets.")
 
 VersionArgument = Annotated[
-    str | None, typer.Argument(help="Version id, or the start of one; the current one when left out.")
+    str | None,
+    typer.Argument(metavar="VERSION", help="Version id, or the start of one; the current one when left out."),
 ]
 
 
@@ -105,7 +106,9 @@ def verify(
 def approve(
     version: Annotated[
         str | None,
-        typer.Argument(help="Version id, or the start of one; the newest that waits when left out."),
+        typer.Argument(
+            metavar="VERSION", help="Version id, or the start of one; the newest that waits when left out."
+        ),
     ] = None,
     dataset: DatasetOption = None,
     home: HomeOption = DEFAULT_HOME,
@@ -120,7 +123,7 @@ def approve(
 
 @app.command()
 def rollback(
-    version: Annotated[str, typer.Argument(help="Version id to go back to.")],
+    version: Annotated[str, typer.Argument(metavar="VERSION", help="Version id to go back to.")],
     dataset: DatasetOption = None,
     home: HomeOption = DEFAULT_HOME,
     as_json: JsonOption = False,

@@ -114,7 +114,7 @@ class VersionBook(AbstractContextManager["VersionBook"]):
             if not waiting:
                 raise ConfigError("no version waits for approval; `dataflow versions list` shows them all")
             return self._make_current(waiting[0], approve=True)
-        record = self._find(version, dataset)
+        record = self._find(version, dataset, exactly=True)
         if shown(record.state, record.is_current) != SHOWN_WAITING:
             done = "is current already" if record.is_current else "was approved before"
             back = "" if record.is_current else f"; go back to it with: dataflow versions rollback {version}"
@@ -127,7 +127,7 @@ class VersionBook(AbstractContextManager["VersionBook"]):
         Raises:
             VersionError: no such version, its files are damaged, or nobody has approved it.
         """
-        record = self._find(version, dataset)
+        record = self._find(version, dataset, exactly=True)
         if shown(record.state, record.is_current) == SHOWN_WAITING:
             raise VersionError(
                 f"{record.version_id} has never been approved ({self._waits(record)}); if it is well:"
@@ -184,16 +184,20 @@ class VersionBook(AbstractContextManager["VersionBook"]):
             raise ConfigError(f"data set '{dataset}' has no version here; there are {', '.join(others)}")
         raise ConfigError("no version has been published here yet; `dataflow run JOB` makes one")
 
-    def _find(self, version: str | None, dataset: str | None) -> VersionRecord:
-        """By id or the start of one, the current one first; else the current one, or the newest."""
+    def _find(self, version: str | None, dataset: str | None, *, exactly: bool = False) -> VersionRecord:
+        """By id or the start of one; without any the current one, or the newest.
+
+        A start that fits several means the current one of them, unless it must fit ``exactly`` one.
+        """
         versions = self._versions(dataset)
         current = [v for v in versions if v.is_current]
         if version is None:
             return (current or versions)[0]
         found = [v for v in versions if v.version_id == version]
         found = found or [v for v in versions if v.version_id.startswith(version)]
-        if len(found) == 1:
-            return found[0]
+        chosen = [v for v in found if v.is_current] if len(found) > 1 and not exactly else found
+        if len(chosen) == 1:
+            return chosen[0]
         what = "fits several versions" if found else "is no version here"
         known = ", ".join(v.version_id for v in (found or versions)[:10])
         raise VersionError(f"'{version}' {what}; there are {known}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from difflib import get_close_matches
 
 import numpy as np
 
@@ -66,7 +67,9 @@ def _resolve(name: str, key: str) -> str:
     for rule in rules.values():
         if rule.alias and rule.alias == name:
             return rule.name
-    raise ConfigError(f"{_WHERE}.{key}: unknown rule '{name}'; known: {', '.join(rules)}")
+    near = get_close_matches(name, list(rules), 1)
+    meant = f"did you mean {near[0]}? " if near else ""
+    raise ConfigError(f"{_WHERE}.{key}: unknown rule '{name}'; {meant}known: {', '.join(rules)}")
 
 
 def _given(clean: CleanSettings) -> dict[str, Bounds]:
