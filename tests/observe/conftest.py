@@ -9,7 +9,10 @@ import pyarrow as pa
 import pytest
 
 from dataflow_ops import schema
+from dataflow_ops.observe.metrics import RunMetrics
+from dataflow_ops.observe.report import build_report_data
 from dataflow_ops.values import Output, Slice
+from tests.observe import page
 
 
 class MemoryReader:
@@ -193,3 +196,14 @@ def _label_and_fates(reader: MemoryReader, number: int, name: str) -> None:
              "copies": 1 if (number, row) in ((2, 2), (1, 4)) else 0}
         )  # fmt: skip
     reader.put("scatter", "fates", name, rows(schema.FATES, fates))
+
+
+@pytest.fixture
+def data(finished):
+    metrics = RunMetrics.from_rows(page.STEPS, page.DEAD, "run 1; rm -rf", "SUCCEEDED_WITH_DEAD", 12.5)
+    manifest = {
+        "version": page.HOSTILE,
+        "rules": {page.HOSTILE: page.HOSTILE},
+        "steps": [{"name": "parse", "fingerprint": "ab" * 32}],
+    }
+    return build_report_data(finished, metrics, manifest, page.job())

@@ -1,103 +1,24 @@
+"""The report: its numbers, and that the page is whole."""
+
 from __future__ import annotations
 
-import html
 import json
 import re
-import shlex
 import subprocess
 import sys
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from typer.testing import CliRunner
 
 from dataflow_ops import schema
-from dataflow_ops.cli.main import app
-from dataflow_ops.job_file import parse_job
-from dataflow_ops.layers.filter.presets import PRESETS
-from dataflow_ops.layers.filter.rules import RULES
 from dataflow_ops.layers.parse.finish import REPAIR_ORDER
 from dataflow_ops.observe import alarms
-from dataflow_ops.observe.evidence import RuleNote
 from dataflow_ops.observe.metrics import RunMetrics
 from dataflow_ops.observe.report import build_report_data
 from dataflow_ops.observe.report_html import render
-from dataflow_ops.observe.rule_texts import RULE_TEXTS
 from dataflow_ops.observe.texts import TEXTS
-
-HOSTILE = "<script>alert(1)</script>\"'&\x1b[31m{{x}}\ud800\u202e</style></title>"
-VOID = {"meta", "br", "hr", "img", "input", "link"}
-
-STEPS = [
-    {"step": "parse", "documents_in": 24, "kept": 20, "rejected": 2, "dead": 2, "documents_out": 20,
-     "bytes_in": 9000, "seconds_tasks": 2.0, "seconds_cpu": 3.5, "tasks": 2},
-    {"step": "filter", "documents_in": 20, "kept": 17, "rejected": 3, "documents_out": 20, "tasks": 2},
-    {"step": "sign", "documents_in": 20, "kept": 17, "skipped": {"rejected_before": 3}},
-    {"step": "confirm", "documents_in": 4, "kept": 2, "rejected": 2,
-     "rule_hits": {"exact_duplicate": 1, "near_duplicate": 1}},
-    {"step": "label", "documents_in": 15, "kept": 14, "rejected": 1},
-    {"step": "scatter", "documents_in": 22, "kept": 13},
-    {"step": "export", "documents_in": 13, "kept": 13, "documents_out": 13},
-]  # fmt: skip
-DEAD = [{"step": "parse", "error": "ParserFailed", "parser": "pdf", "media_type": "application/pdf",
-         "host": HOSTILE, "count": 2, "example": HOSTILE}]  # fmt: skip
-
-
-class Page(HTMLParser):
-    """Checks that tags nest, collects ids and attributes."""
-
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.open: list[str] = []
-        self.ids: list[str] = []
-        self.attributes: list[tuple[str, str, str]] = []
-        self.tags: list[str] = []
-        self.text: list[str] = []
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        for key, value in attrs:
-            self.attributes.append((tag, key, value or ""))
-            if key == "id":
-                self.ids.append(value)
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.tags.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open, f"</{tag}> closes nothing"
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.text.append(data)
-
-
-def parse_page(page: str) -> Page:
-    found = Page()
-    found.feed(page)
-    found.close()
-    assert found.open == []
-    assert len(found.ids) == len(set(found.ids))
-    return found
-
-
-def job(**extra):
-    return parse_job({"dataset": {"id": "web"}, **extra})
-
-
-@pytest.fixture
-def data(finished):
-    metrics = RunMetrics.from_rows(STEPS, DEAD, "run 1; rm -rf", "SUCCEEDED_WITH_DEAD", 12.5)
-    manifest = {
-        "version": HOSTILE,
-        "rules": {HOSTILE: HOSTILE},
-        "steps": [{"name": "parse", "fingerprint": "ab" * 32}],
-    }
-    return build_report_data(finished, metrics, manifest, job())
+from tests.observe.page import DEAD, STEPS, job, parse_page
 
 
 def test_numbers_are_those_of_the_run(data):
@@ -340,81 +261,3 @@ def test_output_does_not_depend_on_the_hash_seed():
     }
     assert len(pages) == 1
     assert len(pages.pop()) > 10_000
-
-
-def test_both_languages_of_a_text_take_the_same_facts():
-    for key, (english, chinese) in TEXTS.items():
-        facts = [set(re.findall(r"\{(\w+)\}", text)) for text in (english, chinese)]
-        assert facts[0] == facts[1], key
-        assert english
-        assert chinese
-
-
-def test_every_rule_is_explained():
-    names = {rule.name for rule in (*RULES, *(r for rules in PRESETS.values() for r in rules))}
-    assert names | {"empty_text", "too_long", "language", "language_score"} == set(RULE_TEXTS)
-
-
-def test_every_rule_row_tells_what_it_measures_its_key_and_all_bounds(finished):
-    notes = [
-        RuleNote("length", low=120.0, by_kind={"prose": (120.0, None), "code": (64.0, None)}),
-        RuleNote("zlib_ratio", low=0.2, by_kind={"prose": (0.2, None), "code": (0.2, None)}),
-    ]
-    data = build_report_data(finished, RunMetrics.from_rows(STEPS), {}, job(), rules=notes)
-    text = parse_page(render(json.loads(json.dumps(data)))).text
-    for rule in ("length", "zlib_ratio"):
-        assert set(RULE_TEXTS[rule]) <= set(text)
-        assert f"clean.quality_rules.rules.{rule}.low / .high" in text
-    shown = "".join(text)
-    assert "prose普通文本: ≥ 120code代码: ≥ 64" in shown
-    assert "clean.language.keep" in text
-
-
-def test_only_commands_that_exist_are_recommended(data):
-    """Every recommended line gets past the parser of the command line."""
-    data["current"] = False
-    page = parse_page(render(data))
-    lines = {
-        line
-        for block in re.findall(r"<pre>(.*?)</pre>", render(data), re.S)
-        for line in html.unescape(block).splitlines()
-    }
-    assert len(lines) >= 9
-    for line in lines:
-        program, *arguments = shlex.split(line)
-        assert program == "dataflow"
-        # Everything after a known option is parsed first; --help then ends it without running.
-        found = CliRunner().invoke(app, [*arguments, "--help"])
-        assert (found.exit_code, "Usage" in found.output) == (0, True), line
-        given = {a for a in arguments if a.startswith("--")}
-        assert all(option in found.output for option in given), line
-    assert {"whatif", "tune-dedup", "diff"}.isdisjoint(" ".join(lines).split())
-    assert page.open == []
-
-
-def test_how_the_version_stands(data):
-    assert "NOT current" not in render(data)
-    held = render({**data, "current": False, "waits": [f"share moved {HOSTILE}", "dead"]})
-    assert "NOT current." in "".join(parse_page(held).text)
-    assert held.count("<li>share moved") == 1
-    assert "(it was run with --set)" in render({**data, "current": False, "waits": []})
-    assert "current version" in render({**data, "current": True})
-
-
-def test_refused_records_are_told_apart_from_dead_ones(data):
-    assert data["failures"]["host"][0] == {
-        "name": "host1.example", "failed": 2, "rejected": 1, "total": 12
-    }  # fmt: skip
-    text = "".join(parse_page(render(data)).text)
-    assert "2 of 24 records were parsed and refused by empty_text" in text
-
-
-def test_numbers_of_the_mixing_plan_are_those_of_its_notes(finished):
-    plan = {"domain": ["web"], "ratio": [0.5], "asked_tokens": [9000], "target_tokens": [3400],
-            "supply_tokens": [3400], "drawn_tokens": [3400], "shortage_tokens": [5600]}  # fmt: skip
-    finished.put("plan", "domains", "all", pa.table(plan))
-    data = build_report_data(finished, RunMetrics.from_rows(STEPS), {}, job())
-    assert "5,600 tokens: 9,000 asked for, 3,400 there, 3,400 given" in alarms.message(data["alarms"][-1])
-    page = render(data)
-    assert "9k" in "".join(parse_page(page).text)
-    assert '<span class="tag bad">100%</span>' in page  # all of the tokens instead of half of them
