@@ -88,7 +88,10 @@ def finish(session: Session, *, until: str | None = None, promote: bool = True) 
     facts, made = _make(session)
     data = report_data(session, facts, previous_report(session))
     share = dead_share(session, facts)
-    waits = reasons(session, made.manifest, data, share)
+    now = session.state.current(session.settings.dataset.id)
+    # What is current already has been looked at.
+    known = now is not None and now.version_id == made.version_id
+    waits = [] if known else reasons(session, made.manifest, data, share)
     current = _point(session, made, promote and not waits)
     data["waits"] = waits
     write_report(session, made.version_id, data)
@@ -191,6 +194,10 @@ def _say(
         lines.append(f"  not current, because {WITH_SET}")
         lines.append(f"  to make it current: dataflow versions approve {made.version_id}")
     lines += [f"  alarm   {message(alarm)}" for alarm in alarms if alarm["kind"] not in SAID_OTHERWISE]
+    if not waits:
+        for source in made.manifest["sources"]:
+            if not source["bytes"]:
+                lines.append(f"  note    source '{source['source_id']}' is empty: nothing was found there")
     for note in made.manifest["notes"]:
         lines.append(f"  note    {note}")
     if letters:

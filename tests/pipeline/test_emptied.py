@@ -77,3 +77,18 @@ def test_a_first_version_may_be_empty_and_a_source_may_be_left_out() -> None:
     assert emptied(manifest(1, a=5), manifest(2, a=5, b=5)) == []
     assert len(emptied(manifest(1, a=5, b=0), manifest(2, a=5, b=5))) == 1
     assert len(emptied(manifest(0, a=0), manifest(1, a=5))) == 2
+
+
+def test_what_was_approved_is_not_asked_about_again(tmp_path: Path) -> None:
+    made = product(tmp_path, "one")
+    (tmp_path / "one/broken.jsonl").write_text('{"text": "cut\n')
+    first = made.run()
+    assert first.data["waits"][0].endswith("of the input records are dead, above 0.10%")
+    made.ask("versions", "approve")
+    again = made.run()
+    assert (again.data["state"], again.data["current"], again.data["waits"]) == (
+        "SUCCEEDED_WITH_DEAD",
+        True,
+        [],
+    )
+    assert "NOT current" not in again.data["message"]
