@@ -54,8 +54,8 @@ class Finished:
     @classmethod
     def paused(cls, run_id: str, who: str, why: str) -> Finished:
         """A run that stopped at a batch boundary because somebody asked."""
-        said = f"{paused_by(who, why)}. Go on with: dataflow resume {run_id}"
-        return cls(run_id, "PAUSED", message=said[0].upper() + said[1:])
+        reason = f" ({why})" if why else ""
+        return cls(run_id, "PAUSED", message=f"Paused by {who}{reason}. Go on with: dataflow resume {run_id}")
 
     def as_json(self) -> dict[str, Any]:
         """For ``--json``."""
