@@ -34,7 +34,7 @@ def test_without_sources_it_says_how_to_add_them(tmp_path: Path) -> None:
 
 def test_with_a_source_it_runs(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    said = dataflow("run", JOB, "--source", CASES / "text", "--home", home, "--workers", 0, "--json")
+    said = dataflow("run", JOB, "--source", f"{CASES / 'text'}@web", "--home", home, "--workers", 0, "--json")
     assert said.code == 0, said.err
     assert said.data["version"].startswith("v3.1-full-")
     assert said.data["current"]
@@ -47,7 +47,7 @@ def test_with_a_source_it_runs(tmp_path: Path) -> None:
 
 
 def test_a_source_that_is_not_there_is_told_before_anything_is_made(tmp_path: Path) -> None:
-    said = dataflow("run", JOB, "--source", tmp_path / "nowhere", "--home", tmp_path / "home")
+    said = dataflow("run", JOB, "--source", f"{tmp_path}/nowhere@web", "--home", tmp_path / "home")
     assert said.code == 2
     assert "nowhere" in said.err
     assert not (tmp_path / "home").exists()

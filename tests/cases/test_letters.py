@@ -142,7 +142,7 @@ def test_mended_files_leave_no_letter(four_bad_files: tuple[Product, Path]) -> N
     assert said.code == 0
     assert said.data["current"]
     assert product.manifest()["dead_letters"] == 0
-    assert product.ask("dead-letters", "list") == {"groups": {}, "letters": []}
+    assert product.ask("dead-letters", "list") == {"groups": {}, "total": 0, "letters": []}
     product.verify()
 
 
