@@ -156,7 +156,7 @@ class Pool(AbstractContextManager["Pool"]):
         process = self._spawn.Process(
             target=serve, args=(theirs, self._context, self._build), name="dataflow-worker"
         )
-        with _single_threaded():
+        with _single_threaded(), _deaf_to_interrupts():
             process.start()
         theirs.close()
         return _Slot(process, ours)
@@ -195,6 +195,21 @@ class Pool(AbstractContextManager["Pool"]):
         slot.process.join()
         slot.pipe.close()
         self._slots.remove(slot)
+
+
+@contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """A Ctrl-C goes to the whole group; the parent decides. What is ignored at its start stays ignored in a
+    child, so that none dies with a traceback while it still imports.
+    """
+    if threading.current_thread() is not threading.main_thread():  # only there may signals be set
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
