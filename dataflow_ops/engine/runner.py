@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 import psutil
+import pyarrow as pa
 
 from dataflow_ops.control.pause import PauseWatch
 from dataflow_ops.engine.context import RunContext, owner_is_gone, owner_name
@@ -177,6 +178,7 @@ def _attempt(
             for kind, table in stretch.tables.items():
                 writer.append(kind, table)
         pending: list[StepResult] = []
+        resumable: bool | None = None
         staged_at = time.monotonic()
         for end, result in _results(deps, step, side, start):
             _check_kinds(step, specs, result)
@@ -189,11 +191,15 @@ def _attempt(
                     )
                 )
             totals.add(result)
-            pending.append(result)
+            can_stage = end is not None
+            if can_stage != resumable and resumable is not None:
+                raise StateError(f"step '{step.name}' gives a cursor with some of its results only")
+            resumable = can_stage
+            if can_stage:  # what can't be staged is not held: a reduce may give more than memory takes
+                pending.append(result)
             beat.progress = {"rows": totals.counts.documents_in, "position": end}
             beat.check()
             flag = deps.pause.should_stop(spec.key)
-            can_stage = end is not None
             if flag is not None or (can_stage and time.monotonic() - staged_at > context.stage_every_s):
                 position = end or 0
                 if can_stage and pending:
@@ -263,8 +269,6 @@ def file_uri(spec: TaskSpec, kind: str, suffix: str) -> str:
 
 
 def _joined(pending: list[StepResult]) -> dict[str, object]:
-    import pyarrow as pa
-
     kinds = sorted({k for r in pending for k in r.outputs})
     return {k: pa.concat_tables([r.outputs[k] for r in pending if k in r.outputs]) for k in kinds}
 

@@ -30,6 +30,15 @@ def test_all_tasks_end(tmp_path: Path, workers: int) -> None:
     assert [o.ending for o in again] == ["skipped"] * 5
 
 
+def test_a_step_must_give_a_cursor_always_or_never(tmp_path: Path) -> None:
+    """Rows given without one would be lost by a resume at the next."""
+    context = tiny_steps.context_in(tmp_path)
+    specs = tiny_steps.enqueued(context, "mixed")
+    with Pool(context, tiny_steps.build, 0) as pool:
+        [outcome] = pool.run(specs, tiny_steps.NUMBERS, 0)
+    assert (outcome.ending, "some of its results only" in outcome.message) == ("failed", True)
+
+
 @pytest.mark.crash
 def test_a_worker_that_dies_gives_its_task_back_and_others_go_on(tmp_path: Path) -> None:
     context = tiny_steps.context_in(tmp_path)

@@ -25,7 +25,8 @@ ROWS = pa.schema([("number", pa.int64())])
 class Act:
     """One row for each task; a partition's name says what happens first.
 
-    ``die``: killed, each time · ``die-once``: killed the first time · ``slow``: half a second.
+    ``die``: killed, each time · ``die-once``: killed the first time · ``slow``: half a second ·
+    ``mixed``: a result without a cursor, then one with it.
     """
 
     name = "act"
@@ -49,6 +50,9 @@ class Act:
             os.kill(os.getpid(), signal.SIGKILL)
         if name.startswith("slow"):
             time.sleep(0.5)
+        if name == "mixed":
+            yield StepResult({"rows": pa.table({"number": [0]}, schema=ROWS)}, Counts(1, 1, documents_out=1))
+            yield StepResult(counts=Counts(1, 1), cursor=2)
         yield StepResult({"rows": pa.table({"number": [1]}, schema=ROWS)}, Counts(1, 1, documents_out=1))
 
 
