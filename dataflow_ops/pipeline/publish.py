@@ -8,11 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from dataflow_ops.errors import OutputConflict
 from dataflow_ops.layers.export.manifest import canonical_json
 from dataflow_ops.layers.export.verify import verify_script
 from dataflow_ops.pipeline.facts import Facts
 from dataflow_ops.pipeline.session import Session
 from dataflow_ops.pipeline.version_states import WAITING
+from dataflow_ops.values import Output
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,23 @@ def damaged_outputs(session: Session, of: Sequence[tuple[str, str]]) -> list[str
         return list(dict.fromkeys(key for (key, _), good in zip(outputs, whole, strict=True) if not good))
 
 
+def _link(session: Session, output: Output, uri: str) -> None:
+    """Link an output into a version's folder; a copy there that has rotted is put aside first.
+
+    The folder's name holds the manifest's hash, so its files can have one content only: where the output is
+    as recorded, whatever else lies there is damaged.
+    """
+    blobs = session.chunks.blobs
+    try:
+        blobs.link(output.uri, uri)
+    except OutputConflict:
+        if not session.chunks.verify(output):
+            raise
+        session.driver.reporter.note(f"{uri}: the published copy is damaged; put aside and linked anew")
+        blobs.quarantine(uri)
+        blobs.link(output.uri, uri)
+
+
 def publish(session: Session, facts: Facts) -> Published:
     """Link, write the manifest, record the version. The same manifest again is a no-op.
 
@@ -73,7 +92,7 @@ def publish(session: Session, facts: Facts) -> Published:
     folder = f"versions/{version_id}"
     hooks.reached("before publish publish")
     for path, output in facts.links.items():
-        blobs.link(output.uri, f"{folder}/{path}")
+        _link(session, output, f"{folder}/{path}")
     blobs.put(f"{folder}/verify.py", verify_script(), replace=True)
     blobs.put(f"{folder}/manifest.json", data)
     hooks.reached("after publish publish")

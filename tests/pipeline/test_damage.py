@@ -101,3 +101,22 @@ def test_a_shard_that_rotted_before_it_was_shipped(
 
 def stop() -> None:
     raise KeyboardInterrupt
+
+
+def test_a_published_shard_that_rots_is_mended_by_the_next_run(
+    job: Path, scored: Path, wanted: dict[str, str], tmp_path: Path
+) -> None:
+    """It is one file with the output behind it: both are put aside, made again and linked anew."""
+    home = tmp_path / "home"
+    shutil.copytree(scored, home)
+    inside.run(job, home)
+    shard = largest(home, "versions/*/domain=*/part-*.parquet")
+    shard.chmod(0o644)
+    data = bytearray(shard.read_bytes())
+    data[len(data) // 2] ^= 1
+    shard.write_bytes(data)  # another time: what an editor, not a disk, would leave
+    notes = inside.Notes()
+    inside.run(job, home, notes)
+    assert any("the published copy is damaged" in note for note in notes.notes)
+    assert published(home) == wanted
+    assert list((home / "quarantine" / "versions").rglob("part-*"))
