@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,9 +39,13 @@ def sweep_scratch() -> int:
     removed = 0
     for entry in os.scandir(tempfile.gettempdir()):
         match = _NAME.match(entry.name)
-        if match is None or not entry.is_dir(follow_symlinks=False):
+        if match is None or not owner_is_gone(f"{host}:{match[1]}:{match[2]}"):
             continue
-        if owner_is_gone(f"{host}:{match[1]}:{match[2]}") and entry.stat().st_uid == os.getuid():
+        try:
+            status = entry.stat(follow_symlinks=False)
+        except FileNotFoundError:  # another run of this machine sweeps too
+            continue
+        if stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid():
             shutil.rmtree(entry.path, ignore_errors=True)
             removed += 1
     return removed
