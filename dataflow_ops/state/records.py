@@ -10,7 +10,11 @@ from dataflow_ops.values import Counts, DeadLetter
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """One run. Times are seconds since 1970; ``settings`` is the job as JSON text."""
+    """One run. Times are seconds since 1970; ``settings`` is the job as JSON text.
+
+    ``origin`` is JSON of what started the run (``{"kind": "airflow", "dag_id": …, "run_id": …}``); ``None``
+    means the command line.
+    """
 
     run_id: str
     dataset: str
@@ -19,6 +23,9 @@ class RunRecord:
     settings: str
     data_date: str | None
     promote: bool
+    urgent: bool
+    until_layer: str | None
+    origin: str | None
     state: str
     detail: str | None
     created_at: float

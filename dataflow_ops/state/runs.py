@@ -21,6 +21,9 @@ _COLUMNS: Final[tuple[sa.ColumnElement[Any], ...]] = (
     run.c.settings,
     run.c.data_date,
     run.c.promote,
+    run.c.urgent,
+    run.c.until_layer,
+    run.c.origin,
     run.c.state,
     run.c.detail,
     run.c.created_at,
@@ -45,6 +48,10 @@ class Runs:
         settings_json: str,
         data_date: str | None,
         promote: bool = True,
+        *,
+        urgent: bool = False,
+        until_layer: str | None = None,
+        origin: str | None = None,
     ) -> RunRecord:
         """Record a planned run.
 
@@ -56,6 +63,9 @@ class Runs:
             settings_json: the whole job with its overrides.
             data_date: ISO date of the data, where the run has one.
             promote: whether its version may become current by itself.
+            urgent: goes ahead of every run that is not.
+            until_layer: last layer to run; ``None`` for all.
+            origin: JSON of what started it; ``None`` for the command line.
 
         Raises:
             StateError: the id exists.
@@ -72,6 +82,9 @@ class Runs:
                     settings=settings_json,
                     data_date=data_date,
                     promote=promote,
+                    urgent=urgent,
+                    until_layer=until_layer,
+                    origin=origin,
                     state="PLANNED",
                     created_at=self.db.now,
                     updated_at=self.db.now,
@@ -103,6 +116,20 @@ class Runs:
         with self.db.read() as connection:
             row = connection.execute(query).one_or_none()
             return None if row is None else RunRecord(*row)
+
+    def set_urgent(self, run_id: str, urgent: bool, who: str = "") -> RunRecord:
+        """Let a run go ahead of those that are not urgent, or take that back.
+
+        Raises:
+            StateError: no such run.
+        """
+        with self.db.write() as connection:
+            _known(connection, run_id)
+            connection.execute(
+                sa.update(run).where(run.c.run_id == run_id).values(urgent=urgent, updated_at=self.db.now)
+            )
+            emit(connection, self.db, "run.urgent", run_id, {"urgent": urgent, "who": who})
+            return _known(connection, run_id)
 
     def set_run_state(self, run_id: str, to: str, detail: str | None = None) -> RunRecord:
         """Move a run.

@@ -54,6 +54,9 @@ run: Final = sa.Table(
     sa.Column("settings", SafeText, nullable=False),
     sa.Column("data_date", _id(20)),
     sa.Column("promote", sa.Boolean, nullable=False),
+    sa.Column("urgent", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("until_layer", _id(40)),  # null: all the way to a version
+    sa.Column("origin", SafeText),  # JSON: what started it, where it can be watched; null: the command line
     sa.Column("state", _id(24), nullable=False),
     sa.Column("detail", SafeText),
     sa.Column("created_at", sa.Double, nullable=False),
@@ -206,6 +209,72 @@ dataset_current: Final = sa.Table(
     sa.ForeignKeyConstraint(
         ["dataset", "version_id"], ["dataset_version.dataset", "dataset_version.version_id"]
     ),
+)
+
+version_event: Final = sa.Table(
+    "version_event",
+    metadata,
+    sa.Column("id", _id(32), primary_key=True),
+    sa.Column("dataset", _id(), nullable=False),
+    sa.Column("version_id", _id(), nullable=False),
+    sa.Column("action", _id(24), nullable=False),  # published, approved, rejected, rolled_back
+    sa.Column("who", SafeText, nullable=False),
+    sa.Column("note", SafeText, nullable=False),
+    sa.Column("created_at", sa.Double, nullable=False),
+    sa.Index(None, "dataset", "created_at"),
+)
+
+review: Final = sa.Table(
+    "review",
+    metadata,
+    sa.Column("dataset", _id(), primary_key=True),
+    sa.Column("doc_id", _id(64), primary_key=True),
+    sa.Column("rule", _id(), primary_key=True),
+    sa.Column("run_id", _id(), nullable=False),
+    sa.Column("verdict", _id(8), nullable=False),  # keep: wrongly removed; drop: rightly removed
+    sa.Column("who", SafeText, nullable=False),
+    sa.Column("note", SafeText, nullable=False),
+    sa.Column("created_at", sa.Double, nullable=False),
+    sa.Index(None, "dataset", "rule"),
+)
+
+backfill: Final = sa.Table(
+    "backfill",
+    metadata,
+    sa.Column("backfill_id", _id(), primary_key=True),
+    sa.Column("dataset", _id(), nullable=False, index=True),
+    sa.Column("job", SafeText, nullable=False),  # path of the job file
+    sa.Column("first_day", _id(10), nullable=False),
+    sa.Column("last_day", _id(10), nullable=False),  # inclusive
+    sa.Column("reprocess", _id(12), nullable=False),  # none, failed, all
+    sa.Column("settings", SafeText, nullable=False),  # JSON: overrides, until, promote, workers
+    sa.Column("state", _id(12), nullable=False),  # RUNNING, PAUSED, DONE, FAILED, CANCELLED
+    sa.Column("who", SafeText, nullable=False),
+    sa.Column("detail", SafeText, nullable=False),
+    sa.Column("created_at", sa.Double, nullable=False),
+    sa.Column("updated_at", sa.Double, nullable=False),
+)
+
+backfill_day: Final = sa.Table(
+    "backfill_day",
+    metadata,
+    sa.Column("backfill_id", _id(), sa.ForeignKey("backfill.backfill_id"), primary_key=True),
+    sa.Column("day", _id(10), primary_key=True),
+    sa.Column("state", _id(12), nullable=False),  # PENDING, RUNNING, PAUSED, DONE, FAILED, SKIPPED, CANCELLED
+    sa.Column("run_id", _id(), nullable=False),
+    sa.Column("detail", SafeText, nullable=False),
+    sa.Column("updated_at", sa.Double, nullable=False),
+)
+
+lease: Final = sa.Table(
+    "lease",
+    metadata,
+    sa.Column("dataset", _id(), primary_key=True),
+    sa.Column("layer", _id(40), primary_key=True),
+    sa.Column("day", _id(10), primary_key=True),  # "" for all days of the layer: one at a time
+    sa.Column("owner", SafeText, nullable=False),
+    sa.Column("epoch", sa.Integer, nullable=False),
+    sa.Column("lease_until", sa.Double, nullable=False),
 )
 
 # SQLite counts up by itself only in a column of type INTEGER.
