@@ -1,0 +1,41 @@
+"""What Airflow loads. Workers and the scheduler load it too, so the web app is made only when asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.plugins_manager import AirflowPlugin
+
+PREFIX = "/dataflow"
+"""Under which the web app is mounted."""
+
+
+class DataFlowPlugin(AirflowPlugin):
+    """The web app, the run's tab, the page in the navigation.
+
+    The host shows ``name`` and keeps the component under ``globalThis[name]`` (at first it takes it from
+    ``globalThis.AirflowPlugin``), so the two names must differ; so must the two routes.
+    """
+
+    name = "dataflow"
+    react_apps = [  # noqa: RUF012  (Airflow's interface)
+        {
+            "name": "DataFlow run",
+            "bundle_url": "dataflow/static/run.js",
+            "destination": "dag_run",
+            "url_route": "dataflow-run",
+        },
+        {
+            "name": "DataFlow",
+            "bundle_url": "dataflow/static/product.js",
+            "destination": "nav",
+            "url_route": "dataflow",
+        },
+    ]
+
+    @property
+    def fastapi_apps(self) -> list[dict[str, Any]]:
+        """The web app; FastAPI and its routes are imported here, in the API server alone."""
+        from dataflow_ui.app import make_app
+
+        return [{"app": make_app(), "url_prefix": PREFIX, "name": "DataFlow"}]

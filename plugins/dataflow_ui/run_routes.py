@@ -1,0 +1,7 @@
+"""Routes of the run tab."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+router = APIRouter()
