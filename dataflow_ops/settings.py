@@ -11,6 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 
+CRON_NAMES = ("@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly")
+_CRON = re.compile(r"[\dA-Za-z*/,\-#?]+( [\dA-Za-z*/,\-#?]+){4}")
+
 
 class Section(BaseModel):
     """Base of all sections: frozen, unknown keys are errors."""
@@ -270,6 +273,18 @@ class MixingSettings(Section):
         return value
 
 
+class RetentionSettings(Section):
+    """Which versions ``dataflow maintenance`` may remove; both null keeps every version.
+
+    Attributes:
+        versions: how many are kept, of full ones and of increments each.
+        days: for how many days a version is kept at least.
+    """
+
+    versions: Annotated[int, Field(ge=1)] | None = None
+    days: Annotated[float, Field(gt=0)] | None = None
+
+
 class OutputSettings(Section):
     """What is written."""
 
@@ -278,6 +293,7 @@ class OutputSettings(Section):
     version: str = Field(default="v1", pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")
     shards: Annotated[int, Field(ge=1, le=65536)] | None = None
     """All in all; null: 1,024, fewer when there is little (about 64 MB of text each)."""
+    retention: RetentionSettings = RetentionSettings()
 
 
 class RunSettings(Section):
@@ -298,6 +314,23 @@ class DriftSettings(Section):
     max_language_shift: Share = 0.05
 
 
+class ScheduleSettings(Section):
+    """When an orchestrator starts runs by itself: cron, or null for never. In ``dataset.timezone``."""
+
+    full: str | None = "0 3 * * 0"
+    incremental: str | None = "0 2 * * *"
+
+    @field_validator("full", "incremental")
+    @classmethod
+    def _is_cron(cls, value: str | None) -> str | None:
+        if value is not None and value not in CRON_NAMES and not _CRON.fullmatch(value):
+            raise ValueError(
+                f"not a cron expression; write minute, hour, day, month and weekday, like '0 3 * * 0',"
+                f" or one of {', '.join(CRON_NAMES)}, or null"
+            )
+        return value
+
+
 class JobSettings(Section):
     """A whole job file. Immutable; :func:`load_job` builds it."""
 
@@ -310,6 +343,7 @@ class JobSettings(Section):
     filter_model: FilterModelSettings = FilterModelSettings()
     mixing: MixingSettings = MixingSettings()
     output: OutputSettings = OutputSettings()
+    schedule: ScheduleSettings = ScheduleSettings()
     drift: DriftSettings = DriftSettings()
     run: RunSettings = RunSettings()
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from dataflow_ops.pipeline.driver import RunFailed, RunPaused, StepReport
 from dataflow_ops.pipeline.finish import finish, paused_by
 from dataflow_ops.pipeline.flow import STEPS, partitions, steps_until
 from dataflow_ops.pipeline.home import open_home
+from dataflow_ops.pipeline.run import dry_run_of
 from dataflow_ops.pipeline.session import Session, create_run, data_date_of
 from dataflow_ops.state.store import StateStore
 
@@ -37,12 +38,16 @@ class Started:
         until: its last layer; None for all.
         promote: whether its version may become current by itself.
         bundles: partitioning -> number of bundles that its steps are mapped over.
+        dry_run: whether nothing was started: there is no run, and no bundle.
+        found: of a dry run, what the sources hold (:func:`~dataflow_ops.pipeline.run.dry_run_of`).
     """
 
     run_id: str
     until: str | None
     promote: bool
     bundles: dict[str, int]
+    dry_run: bool = False
+    found: dict[str, Any] = field(default_factory=dict)
 
 
 class LogReporter:
@@ -85,6 +90,10 @@ def start_run(
     promote: bool = False,
     moment: dt.datetime | None = None,
     log: Log = print,
+    origin: Mapping[str, Any] | None = None,
+    urgent: bool = False,
+    data_date: str | None = None,
+    dry_run: bool = False,
 ) -> Started:
     """List the sources, create or take up the run, fix the number of bundles of each partitioning.
 
@@ -98,18 +107,27 @@ def start_run(
         promote: let a version that was made with overrides become current.
         moment: start of the data's interval, with a time zone; default now.
         log: told of progress.
+        origin: what started the run, and where it can be watched; kept in its row.
+        urgent: whether it goes ahead of runs that are not.
+        data_date: ISO date of the data; default the local date of ``moment``.
+        dry_run: only look: no run, and zero bundles of every partitioning.
     """
     steps_until(until)
     settings = load_job(job, overrides)
+    if dry_run:
+        return _looked(run_id, until, promote or not overrides, dry_run_of(settings, until), log)
     home = open_home(home_path)
     run_id = create_run(
         home,
         settings,
         mode,
         run_id=run_id,
-        data_date=data_date_of(settings, moment),
+        data_date=data_date or data_date_of(settings, moment),
         job_name=job.stem,
         promote=promote or not overrides,
+        until=until,
+        origin=origin,
+        urgent=urgent,
     )
     with Session(home, run_id, 0, LogReporter(log), discover=True) as session:
         session.begin()
@@ -123,6 +141,15 @@ def start_run(
         # A step over nothing still has one bundle: an empty day is a successful run of zero documents.
         bundles[by] = max(1, min(MAX_BUNDLES, -(-count // size)))
     return Started(run_id, until, promote or not overrides, bundles)
+
+
+def _looked(run_id: str, until: str | None, promote: bool, found: dict[str, Any], log: Log) -> Started:
+    for row in found["sources"]:
+        log(f"{row['source']}: {row['files']} files, {row['bytes']} bytes, {row['chunks']} chunks")
+    for note in found["notes"]:
+        log(note)
+    log("Dry run: nothing was written, nothing is run.")
+    return Started(run_id, until, promote, {by: 0 for _, _, by in STEPS}, True, found)
 
 
 @told_plainly()
@@ -165,18 +192,31 @@ def finish_run(
 ) -> dict[str, Any]:
     """Publish the version and end the run.
 
+    Returns:
+        ``version``, ``manifest``, ``state`` (of the run), ``current``, ``waits`` (why a person must look),
+        ``documents``, ``tokens``, ``dataset``, ``mode``, ``data_date``, ``dead_letters``. Without a version
+        (the run stops before export) ``version`` is empty and the numbers are 0.
+
     Raises:
         DataFlowError: no version could be made; the run is FAILED.
     """
     home = open_home(home_path, create=False)
     with Session(home, run_id, 0, LogReporter(log)) as session, _end_recorded(session):
         result = finish(session, until=until, promote=promote)
+        row = session.row
     log(result.message)
     return {
         "version": result.version_id,
         "manifest": result.manifest_uri,
         "state": result.state,
         "current": result.current,
+        "waits": list(result.facts.get("waits", ())),
+        "documents": result.facts.get("documents", 0),
+        "tokens": result.facts.get("tokens", 0),
+        "dataset": row.dataset,
+        "mode": row.mode,
+        "data_date": row.data_date,
+        "dead_letters": result.facts.get("dead_letters", 0),
     }
 
 

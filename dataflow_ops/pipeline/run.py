@@ -46,6 +46,7 @@ def run_job(
     data_date: str = "",
     job_name: str = "",
     promote: bool = True,
+    urgent: bool = False,
     hooks: Hooks | None = None,
     tuning: dict[str, object] | None = None,
 ) -> Finished:
@@ -62,6 +63,7 @@ def run_job(
         data_date: ISO date of the data; default today in the data set's time zone.
         job_name: for people.
         promote: let the new version become current.
+        urgent: whether it goes ahead of runs that are not.
         hooks: crash points, for tests.
         tuning: fields of the run context to replace; never shapes output.
 
@@ -73,7 +75,15 @@ def run_job(
     list_sources(settings)  # a wrong path is told before a run exists
     home = open_home(home_path)
     run_id = create_run(
-        home, settings, mode, run_id=run_id, data_date=data_date, job_name=job_name, promote=promote
+        home,
+        settings,
+        mode,
+        run_id=run_id,
+        data_date=data_date,
+        job_name=job_name,
+        promote=promote,
+        until=until,
+        urgent=urgent,
     )
     return _drive(home, run_id, until, workers, reporter, promote, hooks, tuning)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import secrets
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
@@ -45,8 +47,23 @@ def create_run(
     data_date: str = "",
     job_name: str = "",
     promote: bool = True,
+    until: str | None = None,
+    origin: Mapping[str, Any] | None = None,
+    urgent: bool = False,
 ) -> str:
     """Create a run's row, or take up the live run of the same job, so that a double trigger is one run.
+
+    Args:
+        home: where state is.
+        settings: the job, overrides merged.
+        mode: ``full`` or ``incremental``.
+        run_id: take this name; empty: the live run of the same job, or a new one.
+        data_date: ISO date of the data; default today in the data set's time zone.
+        job_name: for people.
+        promote: let the new version become current.
+        until: last layer of the run; None for all.
+        origin: what started it (``{"kind": "airflow", "dag_id": …, "run_id": …}``); None: a command line.
+        urgent: whether it goes ahead of runs that are not.
 
     Returns:
         The run's id.
@@ -74,6 +91,9 @@ def create_run(
             text,
             data_date or data_date_of(settings),
             promote,
+            urgent=urgent,
+            until_layer=until,
+            origin=None if origin is None else json.dumps(dict(origin), sort_keys=True),
         )
         return run_id
     finally:
@@ -179,8 +199,6 @@ class Session(AbstractContextManager["Session"]):
 
 def parse_job_text(text: str, where: str) -> JobSettings:
     """Settings from a run's row."""
-    import json
-
     return parse_job(json.loads(text), where)
 
 

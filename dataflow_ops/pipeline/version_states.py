@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from dataflow_ops.state.versions import INCREMENT, REJECTED, REMOVED
+
+__all__ = ["INCREMENT", "PUBLISHED", "REJECTED", "REMOVED", "SHOWN_WAITING", "WAITING", "WITH_SET", "shown"]
+
 PUBLISHED: Final = "PUBLISHED"
 """It is current, or was once."""
 WAITING: Final = "AWAITING_APPROVAL"

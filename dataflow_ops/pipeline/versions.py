@@ -17,7 +17,17 @@ from dataflow_ops.errors import ConfigError, VersionError
 from dataflow_ops.layers.export.manifest import canonical_json
 from dataflow_ops.pipeline.fates import fates_line, fates_of
 from dataflow_ops.pipeline.home import Home, open_home
-from dataflow_ops.pipeline.version_states import PUBLISHED, SHOWN_WAITING, WITH_SET, shown
+from dataflow_ops.pipeline.version_states import (
+    INCREMENT,
+    PUBLISHED,
+    REJECTED,
+    REMOVED,
+    SHOWN_WAITING,
+    WAITING,
+    WITH_SET,
+    shown,
+)
+from dataflow_ops.state import version_events as events
 from dataflow_ops.state.records import VersionRecord
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.storage.local import LocalStore
@@ -102,53 +112,136 @@ class VersionBook(AbstractContextManager["VersionBook"]):
         )
         return done.returncode, (done.stdout + done.stderr).rstrip()
 
-    def approve(self, version: str | None, dataset: str | None = None) -> str:
+    def approve(
+        self, version: str | None, dataset: str | None = None, *, who: str = "", note: str = ""
+    ) -> str:
         """Let a version that waits for a person (the newest one) become current; return its id.
+
+        An increment is published and moves no pointer. A version that was rejected may be approved after all,
+        if it is named.
+
+        Args:
+            version: id or its start; None for the newest one that waits.
+            dataset: of this data set.
+            who: who decides; default the user of the operating system.
+            note: why, for people.
 
         Raises:
             ConfigError: no version waits, or not this one.
-            VersionError: no such version, or its files are damaged.
+            VersionError: no such version, or its files are damaged or gone.
         """
         waiting = [v for v in self._versions(dataset) if shown(v.state, v.is_current) == SHOWN_WAITING]
         if version is None:
             if not waiting:
                 raise ConfigError("no version waits for approval; `dataflow versions list` shows them all")
-            return self._make_current(waiting[0], approve=True)
+            return self._approve(waiting[0], who, note)
         record = self._find(version, dataset, exactly=True)
-        if shown(record.state, record.is_current) != SHOWN_WAITING:
-            done = "is current already" if record.is_current else "was approved before"
-            back = "" if record.is_current else f"; go back to it with: dataflow versions rollback {version}"
-            raise ConfigError(f"{record.version_id} doesn't wait for approval, it {done}{back}")
-        return self._make_current(record, approve=True)
+        if shown(record.state, record.is_current) not in (SHOWN_WAITING, REJECTED):
+            raise ConfigError(f"{record.version_id} doesn't wait for approval, {_why_not(record)}")
+        return self._approve(record, who, note)
 
-    def rollback(self, version: str, dataset: str | None = None) -> str:
+    def reject(
+        self, version: str | None, dataset: str | None = None, *, who: str = "", note: str = ""
+    ) -> str:
+        """Refuse a version that waits for a person (the newest one), or an older one; return its id.
+
+        Raises:
+            ConfigError: no version waits, or this one was rejected before.
+            VersionError: no such version, or it is current.
+        """
+        if version is None:
+            waiting = [v for v in self._versions(dataset) if shown(v.state, v.is_current) == SHOWN_WAITING]
+            if not waiting:
+                raise ConfigError("no version waits for approval; `dataflow versions list` shows them all")
+            record = waiting[0]
+        else:
+            record = self._find(version, dataset, exactly=True)
+        if record.state in (REJECTED, REMOVED):
+            raise ConfigError(f"{record.version_id} can't be rejected, it was {record.state.lower()} before")
+        if record.is_current:
+            raise VersionError(
+                f"{record.version_id} is current; go back to another one first:"
+                " dataflow versions rollback VERSION"
+            )
+        self._state.set_version_state(
+            record.dataset, record.version_id, REJECTED, events.REJECTED, who or getpass.getuser(), note
+        )
+        run = self._state.get_run(record.run_id)
+        if run is not None and run.state == "AWAITING_APPROVAL":
+            self._state.set_run_state(record.run_id, "reject", f"{record.version_id} was rejected")
+        return record.version_id
+
+    def events(self, dataset: str | None = None) -> Sequence[dict[str, Any]]:
+        """What runs and people decided about versions, newest first: ``dataset``, ``version``, ``action``
+        (``published``, ``promoted``, ``approved``, ``rejected``, ``rolled_back``, ``removed``), ``who``,
+        ``note`` and ``at`` (seconds since 1970).
+        """
+        return [
+            {
+                "dataset": e.dataset,
+                "version": e.version_id,
+                "action": e.action,
+                "who": e.who,
+                "note": e.note,
+                "at": e.created_at,
+            }
+            for e in self._state.version_events(dataset)
+        ]
+
+    def rollback(self, version: str, dataset: str | None = None, *, who: str = "", note: str = "") -> str:
         """Make a version current again; return its id.
 
         Raises:
-            VersionError: no such version, its files are damaged, or nobody has approved it.
+            VersionError: no such version, its files are damaged or gone, nobody has approved it, or it is an
+                increment.
         """
         record = self._find(version, dataset, exactly=True)
+        if record.mode == INCREMENT:
+            raise VersionError(f"{record.version_id} can't become current, {_why_not(record)}")
+        if record.state == REJECTED:
+            raise VersionError(
+                f"{record.version_id} was rejected; if it is well after all:"
+                f" dataflow versions approve {record.version_id}"
+            )
         if shown(record.state, record.is_current) == SHOWN_WAITING:
             raise VersionError(
                 f"{record.version_id} has never been approved ({self._waits(record)}); if it is well:"
                 f" dataflow versions approve {record.version_id}"
             )
-        return self._make_current(record, approve=False)
+        self._make_current(record, events.ROLLED_BACK, who, note)
+        return record.version_id
 
-    def _make_current(self, record: VersionRecord, *, approve: bool) -> str:
-        code, output = self.verify(record.version_id)
+    def _approve(self, record: VersionRecord, who: str, note: str) -> str:
+        if record.mode == INCREMENT:
+            self._check(record, "be published")
+            self._state.set_version_state(
+                record.dataset, record.version_id, PUBLISHED, events.APPROVED, who or getpass.getuser(), note
+            )
+        else:
+            self._make_current(record, events.APPROVED, who, note)
+        run = self._state.get_run(record.run_id)
+        if run is not None and run.state == "AWAITING_APPROVAL":
+            dead = self._state.count_dead_letters("error", run_id=record.run_id)
+            self._state.set_run_state(record.run_id, "approve_with_dead" if dead else "approve", "")
+        return record.version_id
+
+    def _check(self, record: VersionRecord, become: str) -> None:
+        if record.state == REMOVED:
+            raise VersionError(f"{record.version_id} can't {become}, {_why_not(record)}")
+        code, output = self.verify(record.version_id, record.dataset)
         if code:
-            raise VersionError(f"{record.version_id} is damaged and can't become current:\n{output}")
-        self._state.set_current(record.dataset, record.version_id, getpass.getuser())
+            raise VersionError(f"{record.version_id} is damaged and can't {become}:\n{output}")
+
+    def _make_current(self, record: VersionRecord, action: str, who: str, note: str) -> None:
+        self._check(record, "become current")
+        if record.state == REJECTED:
+            # A kill before the pointer moves leaves it waiting: nobody has let it become current yet.
+            self._state.set_version_state(record.dataset, record.version_id, WAITING)
+        self._state.set_current(record.dataset, record.version_id, who or getpass.getuser(), action, note)
         if record.state != PUBLISHED:
             self._state.set_version_state(record.dataset, record.version_id, PUBLISHED)
         mirror = {"dataset": record.dataset, "version": record.version_id, "manifest": record.manifest_uri}
         self._blobs.put(f"versions/current_{record.dataset}.json", canonical_json(mirror), replace=True)
-        run = self._state.get_run(record.run_id)
-        if approve and run is not None and run.state == "AWAITING_APPROVAL":
-            dead = self._state.count_dead_letters("error", run_id=record.run_id)
-            self._state.set_run_state(record.run_id, "approve_with_dead" if dead else "approve", "")
-        return record.version_id
 
     def report_path(self, version: str | None, dataset: str | None = None) -> Path:
         """Where the report lies."""
@@ -201,3 +294,14 @@ class VersionBook(AbstractContextManager["VersionBook"]):
         what = "fits several versions" if found else "is no version here"
         known = ", ".join(v.version_id for v in (found or versions)[:10])
         raise VersionError(f"'{version}' {what}; there are {known}")
+
+
+def _why_not(record: VersionRecord) -> str:
+    """Why a version is not one that a person may let become current."""
+    if record.state == REMOVED:
+        return "its files were removed after its time of retention"
+    if record.mode == INCREMENT:
+        return "it is an increment, published already: the next full run makes a version that contains it"
+    if record.is_current:
+        return "it is current already"
+    return f"it was approved before; go back to it with: dataflow versions rollback {record.version_id}"

@@ -75,7 +75,7 @@ class LetterRecord:
 
 @dataclass(frozen=True, slots=True)
 class VersionRecord:
-    """A published version of a data set."""
+    """A published version of a data set; ``mode`` and ``data_date`` are those of the run that made it."""
 
     dataset: str
     version_id: str
@@ -85,6 +85,8 @@ class VersionRecord:
     state: str
     created_at: float
     is_current: bool
+    mode: str = "full"
+    data_date: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,11 +16,14 @@ from dataflow_ops.state.pauses import Pauses
 from dataflow_ops.state.rollup import Rollup
 from dataflow_ops.state.runs import Runs
 from dataflow_ops.state.tasks import Tasks
+from dataflow_ops.state.version_events import VersionEvents
 from dataflow_ops.state.versions import Versions
 from dataflow_ops.state.work_queue import WorkQueue
 
 
-class StateStore(Runs, WorkQueue, Tasks, Commits, Lookup, Pauses, Letters, Versions, Rollup, Outbox):
+class StateStore(
+    Runs, WorkQueue, Tasks, Commits, Lookup, Pauses, Letters, Versions, VersionEvents, Rollup, Outbox
+):
     """State of runs, tasks, letters and versions.
 
     Threads may share a store; every process opens its own (a connection must not cross a fork or a spawn).

@@ -10,26 +10,38 @@ from dataflow_ops.errors import VersionError
 from dataflow_ops.state.database import Database
 from dataflow_ops.state.outbox import emit
 from dataflow_ops.state.records import VersionRecord
-from dataflow_ops.state.tables import dataset_current, dataset_version
+from dataflow_ops.state.tables import dataset_current, dataset_version, run
 from dataflow_ops.state.upsert import insert_missing, upsert
+from dataflow_ops.state.version_events import record_event
 
 _v = dataset_version.c
-_QUERY = sa.select(
-    _v.dataset,
-    _v.version_id,
-    _v.manifest_sha256,
-    _v.manifest_uri,
-    _v.run_id,
-    _v.state,
-    _v.created_at,
-    dataset_current.c.version_id.is_not(None).label("is_current"),
-).outerjoin(
-    dataset_current,
-    sa.and_(dataset_current.c.dataset == _v.dataset, dataset_current.c.version_id == _v.version_id),
+_QUERY = (
+    sa.select(
+        _v.dataset,
+        _v.version_id,
+        _v.manifest_sha256,
+        _v.manifest_uri,
+        _v.run_id,
+        _v.state,
+        _v.created_at,
+        dataset_current.c.version_id.is_not(None).label("is_current"),
+        run.c.mode,
+        run.c.data_date,
+    )
+    .select_from(dataset_version)
+    .join(run, run.c.run_id == _v.run_id)
+    .outerjoin(
+        dataset_current,
+        sa.and_(dataset_current.c.dataset == _v.dataset, dataset_current.c.version_id == _v.version_id),
+    )
 )
 
 REJECTED = "REJECTED"
 """State of a version that a person refused; it can't become current."""
+REMOVED = "REMOVED"
+"""State of a version whose files are gone; it can't become current."""
+INCREMENT = "incremental"
+"""Mode of runs whose versions hold one interval's documents; they can't become current."""
 
 
 class Versions:
@@ -83,16 +95,28 @@ class Versions:
                 emit(connection, self.db, "version.added", dataset, {"version": version_id, "state": state})
             return _record(added)
 
-    def set_version_state(self, dataset: str, version_id: str, state: str) -> None:
-        """Approve or reject a version.
+    def set_version_state(
+        self, dataset: str, version_id: str, state: str, action: str = "", who: str = "", note: str = ""
+    ) -> None:
+        """Approve, reject or remove a version.
+
+        Args:
+            dataset: which data set.
+            version_id: which version.
+            state: its new state.
+            action: what to write into the history with it; ``""``: nothing.
+            who: who decided.
+            note: why.
 
         Raises:
-            VersionError: no such version, or it is current and would be rejected.
+            VersionError: no such version, or it is current and would be rejected or removed.
         """
         with self.db.write() as connection:
             version = _known(connection, dataset, version_id)
-            if version.is_current and state == REJECTED:
+            if version.is_current and state in (REJECTED, REMOVED):
                 raise VersionError(f"version {version_id} of {dataset} is current: roll back first")
+            if action:
+                record_event(connection, self.db, dataset, version_id, action, who, note)
             connection.execute(
                 sa.update(dataset_version)
                 .where(_v.dataset == dataset, _v.version_id == version_id)
@@ -100,13 +124,24 @@ class Versions:
             )
             emit(connection, self.db, "version.state", dataset, {"version": version_id, "state": state})
 
-    def set_current(self, dataset: str, version_id: str, who: str = "") -> VersionRecord:
+    def set_current(
+        self, dataset: str, version_id: str, who: str = "", action: str = "", note: str = ""
+    ) -> VersionRecord:
         """Point *current* at a version, with the event for it in one transaction.
 
+        Args:
+            dataset: which data set.
+            version_id: which version.
+            who: who decided: a person, or a run.
+            action: what to write into the version's history with it; ``""``: nothing.
+            note: why.
+
         Raises:
-            VersionError: no such version, or it was rejected.
+            VersionError: no such version, it was rejected or removed, or it is an increment.
         """
         with self.db.write() as connection:
+            if action:
+                record_event(connection, self.db, dataset, version_id, action, who, note)
             return _point(connection, self.db, dataset, version_id, who)
 
     def rollback(self, dataset: str, version_id: str | None = None, who: str = "") -> VersionRecord:
@@ -150,8 +185,11 @@ class Versions:
 
 def _point(connection: sa.Connection, db: Database, dataset: str, version_id: str, who: str) -> VersionRecord:
     version = _known(connection, dataset, version_id)
-    if version.state == REJECTED:
-        raise VersionError(f"version {version_id} of {dataset} was rejected and can't become current")
+    if version.state in (REJECTED, REMOVED):
+        was = version.state.lower()
+        raise VersionError(f"version {version_id} of {dataset} was {was} and can't become current")
+    if version.mode == INCREMENT:
+        raise VersionError(f"version {version_id} of {dataset} is an increment and can't become current")
     before = connection.execute(
         sa.select(dataset_current.c.version_id).where(dataset_current.c.dataset == dataset)
     ).scalar()

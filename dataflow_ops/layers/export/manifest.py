@@ -178,12 +178,13 @@ def files_digest(files: Iterable[tuple[str, str]]) -> str:
 
 def job_settings(settings: JobSettings) -> dict[str, Any]:
     """The settings that shaped the version: no places (paths, endpoints), and nothing of how the run went."""
-    job = settings.model_dump(mode="json", exclude={"run", "drift", "sources"})
+    job = settings.model_dump(mode="json", exclude={"run", "drift", "sources", "schedule"})
     job["ingest"] = {"chunk_mb": job["ingest"]["chunk_mb"]}
     job["filter_model"].pop("endpoint")
     job["mixing"].pop("tokenizer")
     # Label, mode and date stand in the version's id: the same content again is the same manifest.
     job["output"].pop("version")
+    job["output"].pop("retention")
     job["sources"] = [
         {"source_id": s.source_id, "kind": s.kind, "domain": s.domain} for s in settings.sources
     ]
