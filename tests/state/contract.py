@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from tests.state.contract_claims import ClaimsContract
 from tests.state.contract_commits import CommitsContract
+from tests.state.contract_days import DaysContract
+from tests.state.contract_leases import LeasesContract
 from tests.state.contract_outcomes import OutcomesContract
 from tests.state.contract_runs import RunsContract
 
 
-class StateStoreContract(RunsContract, ClaimsContract, CommitsContract, OutcomesContract):
+class StateStoreContract(
+    RunsContract, ClaimsContract, CommitsContract, OutcomesContract, LeasesContract, DaysContract
+):
     """The whole contract."""

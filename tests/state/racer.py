@@ -28,6 +28,9 @@ def main(url: str, deed: str, *rest: str) -> None:
                 print("lost", flush=True)
             else:
                 print("committed", flush=True)
+        elif deed == "lease":
+            got = store.acquire_lease("web", "dedup", rest[0], str(os.getpid()), 60.0)
+            print("none" if got is None else f"won {got.epoch}", flush=True)
         elif deed == "die_in_commit":
             # Killed after the outputs were written and before the transaction ends.
             commits.replace_letters = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[assignment]
