@@ -241,4 +241,5 @@ def _known(connection: sa.Connection, backfill_id: str) -> BackfillRecord:
 
 
 def _record(row: Any) -> BackfillRecord:
-    return BackfillRecord(*row[:6], json.loads(row[6]), *row[7:])
+    values = dict(row._mapping)
+    return BackfillRecord(**values | {"settings": json.loads(values["settings"])})

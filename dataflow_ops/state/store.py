@@ -6,8 +6,11 @@ from typing import Self
 
 import sqlalchemy as sa
 
+from dataflow_ops.state.backfills import Backfills
 from dataflow_ops.state.commits import Commits
 from dataflow_ops.state.database import Database, create_engine
+from dataflow_ops.state.day_order import DayOrder
+from dataflow_ops.state.leases import Leases
 from dataflow_ops.state.letters import Letters
 from dataflow_ops.state.lookup import Lookup
 from dataflow_ops.state.migrate import migrate_engine
@@ -22,7 +25,20 @@ from dataflow_ops.state.work_queue import WorkQueue
 
 
 class StateStore(
-    Runs, WorkQueue, Tasks, Commits, Lookup, Pauses, Letters, Versions, VersionEvents, Rollup, Outbox
+    Runs,
+    WorkQueue,
+    Tasks,
+    Commits,
+    Lookup,
+    Pauses,
+    Letters,
+    Versions,
+    VersionEvents,
+    Rollup,
+    Outbox,
+    Leases,
+    DayOrder,
+    Backfills,
 ):
     """State of runs, tasks, letters and versions.
 
