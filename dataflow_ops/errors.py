@@ -23,12 +23,14 @@
     │   ├── OutputConflict      a published name exists with other bytes: look before anything else
     │   ├── CorruptOutput       stored bytes differ from their recorded hash: made again
     │   └── StorageFull         no space left: free some, then run again
+    ├── Paused                  somebody asked the task to pause: unwind, the engine gives it back
     ├── SourceChanged           the file changed between listing and reading: fetched again
     ├── FetchFailed             a download failed: tried again
     ├── WorkerDied              a worker process was killed: its task is tried again
     ├── ConservationError       a step lost or made up documents: a fault in our code
     ├── FingerprintMismatch     data made under other settings was about to be compared
     ├── ShortageError           a domain has fewer tokens than the job demands (on_shortage: fail)
+    ├── StackError              a server or an Airflow process does not come up: its log says why
     └── VersionError            the version asked for is missing, damaged or not allowed
 """
 
@@ -155,6 +157,13 @@ class StorageFull(StorageError):
     systemic = True
 
 
+class Paused(DataFlowError):
+    """Somebody asked for a pause: unwind; the engine gives the task back where its cursor stands.
+
+    Nothing failed: whoever catches errors on the way lets this one pass.
+    """
+
+
 class SourceChanged(DataFlowError):
     """A source file changed between listing and reading: it is listed and fetched again."""
 
@@ -183,6 +192,12 @@ class FingerprintMismatch(DataFlowError):
 
 class ShortageError(DataFlowError):
     """A domain has fewer tokens than the job asks for, and the job says ``on_shortage: fail``."""
+
+
+class StackError(DataFlowError):
+    """A component of the stack does not start, answer or end: the message shows its log."""
+
+    retryable = True
 
 
 class VersionError(DataFlowError):

@@ -86,6 +86,17 @@ class Side(Protocol):
     def store_raw(self, data: Iterable[bytes]) -> tuple[str, str, int]:
         """Store fetched bytes durably; return ``(location, hex SHA-256, size)``."""
 
+    def checkpoint(self) -> None:
+        """To be called every second or so by whatever computes for long between two results.
+
+        Cheap enough for every pair of texts compared. The methods above do it themselves, and so do files
+        that :meth:`open_source` opened, when they are read.
+
+        Raises:
+            Paused: somebody asked for a pause; to be let through.
+            LeaseLost: another attempt owns the task; to be let through.
+        """
+
 
 class Step(Protocol):
     """What the engine needs to know of every step.

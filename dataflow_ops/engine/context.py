@@ -45,6 +45,8 @@ class RunContext:
         batch_bytes: most payload bytes in a batch.
         stage_every_s: work between two staged checkpoints of one task.
         hooks: see :class:`Hooks`.
+        redis_url: where pause flags have a fast copy; ``None`` for none.
+        urgent: its workers keep their full share of the processors; those of other runs stand back.
         disk: the operations that durability rests on; tests pass one that fails on purpose.
     """
 
@@ -56,6 +58,8 @@ class RunContext:
     batch_rows: int = 2_000
     batch_bytes: int = 64 << 20
     stage_every_s: float = 5.0
+    redis_url: str | None = None
+    urgent: bool = False
     hooks: Hooks = field(default_factory=NoHooks)
     disk: Disk = field(default_factory=Disk)
 

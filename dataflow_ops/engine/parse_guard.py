@@ -24,6 +24,7 @@ import signal
 import struct
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import BinaryIO, Final, NoReturn, Self
@@ -37,6 +38,8 @@ _STALL_FACTOR: Final = 20
 """The child is taken for hung, and the task fails without a verdict, when no answer came for this many
 seconds of wall time plus this many times the CPU limit; a busy machine may need that long."""
 
+_ASK_SECONDS: Final = 0.5
+
 _BATCH: Final = struct.Struct("<IdQ")  # requests, CPU seconds, memory bytes
 _SIZE: Final = struct.Struct("<Q")
 _ANSWER: Final = struct.Struct("<BQ")  # status, length
@@ -45,6 +48,10 @@ _PR_SET_PDEATHSIG: Final = 1
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 
 _START: Final = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from {0} import serve; serve()"
+
+
+def _nothing() -> None:
+    """Nobody asks for a pause."""
 
 
 class ParseGuard:
@@ -85,11 +92,15 @@ class ParseGuard:
         """Process id of the child, None while there is none."""
         return None if self._child is None else self._child.pid
 
-    def run(self, requests: Sequence[Sequence[bytes]]) -> list[bytes | DocumentError]:
+    def run(
+        self, requests: Sequence[Sequence[bytes]], ask: Callable[[], None] = _nothing
+    ) -> list[bytes | DocumentError]:
         """Answer every request, in order.
 
         Args:
             requests: each a sequence of buffers whose concatenation the target gets.
+            ask: called every half second while an answer is waited for. What it raises goes to the caller;
+                the document under way is abandoned without a verdict, and the child with it.
 
         Returns:
             The target's answers; :class:`DocumentTooCostly` or :class:`ParserFailed` for requests that
@@ -99,41 +110,44 @@ class ParseGuard:
             WorkerDied: the child can't be started, or hangs without using CPU time.
         """
         answers: list[bytes | DocumentError] = []
-        while len(answers) < len(requests):
-            got, whole = self._attempt(requests[len(answers) :], 1)
-            answers += got
-            if not whole:
-                answers.append(self._alone(requests[len(answers)]))
+        try:
+            while len(answers) < len(requests):
+                got, whole = self._attempt(requests[len(answers) :], 1, ask)
+                answers += got
+                if not whole:
+                    answers.append(self._alone(requests[len(answers)], ask))
+        except BaseException:
+            self.close()  # its answers would be taken for those to the next requests
+            raise
         return answers
 
-    def _alone(self, request: Sequence[bytes]) -> bytes | DocumentError:
+    def _alone(self, request: Sequence[bytes], ask: Callable[[], None]) -> bytes | DocumentError:
         self.close()
-        got, whole = self._attempt([request], ALONE_FACTOR)
+        got, whole = self._attempt([request], ALONE_FACTOR, ask)
         if got:
             self.close()  # what it has grown to must not count against the next document
             return got[0]
         assert not whole
         return self._verdict()
 
-    def _attempt(self, requests: Sequence[Sequence[bytes]], factor: int) -> tuple[list[bytes], bool]:
+    def _attempt(
+        self, requests: Sequence[Sequence[bytes]], factor: int, ask: Callable[[], None]
+    ) -> tuple[list[bytes], bool]:
         """Answers before the child broke, and whether all were answered."""
         if self._child is None:
-            self._child = _Child(self._target, self._preload)
+            self._child = _Child(self._target, self._preload, ask)
         child = self._child
         got: list[bytes] = []
         try:
             child.send(requests, self._cpu * factor, self._memory * factor)
             for _ in requests:
-                status, answer = child.receive()
+                status, answer = child.receive(ask)
                 if status == _NO_MEMORY:
                     child.out_of_memory = True
                     return got, False
                 got.append(answer)
-            if child.receive()[0] == _RECYCLE:
+            if child.receive(ask)[0] == _RECYCLE:
                 self.close()
-        except WorkerDied:
-            self.close()
-            raise
         except (BrokenPipeError, EOFError):
             if len(got) == len(requests):  # it died after its work was done
                 self.close()
@@ -165,7 +179,7 @@ class ParseGuard:
 class _Child:
     """The parent's end: a process and two pipes."""
 
-    def __init__(self, target: str, preload: Sequence[str]) -> None:
+    def __init__(self, target: str, preload: Sequence[str], ask: Callable[[], None]) -> None:
         request_read, self._write = os.pipe()
         self._read, answer_write = os.pipe()
         self._buffer = bytearray()
@@ -186,9 +200,12 @@ class _Child:
             os.close(request_read)
             os.close(answer_write)
         try:
-            ready, _ = self.receive()
+            ready, _ = self.receive(ask)
         except EOFError as e:
             raise WorkerDied(f"the parser process ended while starting (exit code {self.wait()})") from e
+        except BaseException:
+            self.close()
+            raise
         assert ready == _READY
 
     @property
@@ -211,16 +228,21 @@ class _Child:
                 small, size = [], 0
         _write_all(self._write, b"".join(small))
 
-    def receive(self) -> tuple[int, bytes]:
-        status, length = _ANSWER.unpack(self._take(_ANSWER.size))
-        return status, self._take(length) if length else b""
+    def receive(self, ask: Callable[[], None]) -> tuple[int, bytes]:
+        status, length = _ANSWER.unpack(self._take(_ANSWER.size, ask))
+        return status, self._take(length, ask) if length else b""
 
-    def _take(self, n: int) -> bytes:
+    def _take(self, n: int, ask: Callable[[], None]) -> bytes:
+        silent_since = time.monotonic()
         while len(self._buffer) < n:
-            ready, _, _ = select.select([self._read], [], [], self._patience)
+            ready, _, _ = select.select([self._read], [], [], min(_ASK_SECONDS, self._patience))
             if not ready:
+                ask()
+                if time.monotonic() - silent_since < self._patience:
+                    continue
                 self._process.kill()
                 raise WorkerDied(f"the parser gave no answer for {self._patience:g} s and hangs")
+            silent_since = time.monotonic()
             data = os.read(self._read, max(64 << 10, n - len(self._buffer)))
             if not data:
                 raise EOFError

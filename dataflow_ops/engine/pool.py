@@ -14,13 +14,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from types import TracebackType
 from typing import Self
 
 from dataflow_ops.engine.context import RunContext, StepBuilder
+from dataflow_ops.engine.priority import stand_back
 from dataflow_ops.engine.runner import TaskOutcome
 from dataflow_ops.values import Numbers, TaskSpec
 
@@ -64,11 +65,25 @@ class Pool(AbstractContextManager["Pool"]):
         """Use so many worker processes from the next :meth:`run` on; 0: this process."""
         self._wanted = workers
 
+    def set_urgent(self, urgent: bool) -> None:
+        """Whether workers keep their full share of the processors. Idle ones that don't fit are replaced.
+
+        A process that stood back may not take its share again, so it is started anew.
+        """
+        if urgent == self._context.urgent:
+            return
+        self._context = replace(self._context, urgent=urgent)
+        if not any(slot.spec for slot in self._slots):
+            self._end_workers()
+
     def close(self) -> None:
         """End all workers."""
         if self._inline is not None:
             self._inline.close()  # type: ignore[attr-defined]
             self._inline = None
+        self._end_workers()
+
+    def _end_workers(self) -> None:
         for slot in self._slots:
             try:
                 slot.pipe.send(None)
@@ -243,6 +258,8 @@ def serve(pipe: Connection, context: RunContext, build: StepBuilder) -> None:
     from dataflow_ops.engine.worker import Worker
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides; a Ctrl-C goes to the whole group
+    if not context.urgent:
+        stand_back()
     threading.Thread(target=_end_with_parent, name="parent-watch", daemon=True).start()
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Literal
 
 import psutil
-import pyarrow as pa
 
 from dataflow_ops.control.pause import PauseWatch
+from dataflow_ops.engine.checkpoints import Checkpoints
 from dataflow_ops.engine.context import RunContext, owner_is_gone, owner_name
 from dataflow_ops.engine.faults import is_blameless, is_systemic, plain
 from dataflow_ops.engine.heartbeat import Heartbeat
@@ -27,6 +27,7 @@ from dataflow_ops.errors import (
     CommitUnknown,
     DataFlowError,
     LeaseLost,
+    Paused,
     SourceChanged,
     StateError,
 )
@@ -108,6 +109,7 @@ def run_task(deps: TaskDeps, step: Step, spec: TaskSpec, index: OutputIndex, num
                 deps.chunks,
                 deps.raw,
                 lambda s, k: _schema(deps.steps, s, k),
+                lambda: _ask(deps, spec, beat),
             )
             return _attempt(deps, step, spec, claim, side, beat, began, cpu)
     except LeaseLost as e:
@@ -153,6 +155,19 @@ def _claim(deps: TaskDeps, spec: TaskSpec) -> Claim | TaskOutcome:
     return TaskOutcome(spec, "busy", f"held by {record.owner}")
 
 
+def _ask(deps: TaskDeps, spec: TaskSpec, beat: Heartbeat) -> None:
+    """What every task asks at each batch boundary, and in the midst of whatever takes long.
+
+    Raises:
+        LeaseLost: another attempt owns the task.
+        Paused: somebody asked for a pause, and no other run wants the task.
+    """
+    beat.check()
+    flag = deps.pause.should_stop(spec.key)
+    if flag is not None:
+        raise Paused(f"{spec.step}/{spec.partition}: {flag.who} asked for a pause")
+
+
 def _attempt(
     deps: TaskDeps,
     step: Step,
@@ -172,14 +187,12 @@ def _attempt(
     writer = deps.chunks.writer(
         step.name, spec.partition, spec.key, claim.epoch, specs, recorded, side.scratch
     )
+    work = Checkpoints(deps.state, staging, claim, step.name, hooks, totals, start)
     published: list[Output] = []
     try:
         for stretch in staging.resume(start):
             for kind, table in stretch.tables.items():
                 writer.append(kind, table)
-        pending: list[StepResult] = []
-        resumable: bool | None = None
-        staged_at = time.monotonic()
         for end, result in _results(deps, step, side, start):
             _check_kinds(step, specs, result)
             for kind, table in result.outputs.items():
@@ -191,31 +204,19 @@ def _attempt(
                     )
                 )
             totals.add(result)
-            can_stage = end is not None
-            if can_stage != resumable and resumable is not None:
-                raise StateError(f"step '{step.name}' gives a cursor with some of its results only")
-            resumable = can_stage
-            if can_stage:  # what can't be staged is not held: a reduce may give more than memory takes
-                pending.append(result)
+            work.add(end, result)
             beat.progress = {"rows": totals.counts.documents_in, "position": end}
-            beat.check()
-            flag = deps.pause.should_stop(spec.key)
-            if flag is not None or (can_stage and time.monotonic() - staged_at > context.stage_every_s):
-                position = end or 0
-                if can_stage and pending:
-                    hooks.reached(f"before stage {step.name}")
-                    staging.save(claim.epoch, start, position, _joined(pending))
-                    hooks.reached(f"after stage {step.name}")
-                if flag is not None:
-                    deps.state.pause_task(claim, position, totals.counts.documents_in, totals.as_json())
-                    return TaskOutcome(spec, "paused", seconds=time.monotonic() - began)
-                deps.state.checkpoint(claim, position, totals.counts.documents_in, totals.as_json())
-                pending, start, staged_at = [], position, time.monotonic()
+            side.checkpoint()
+            if work.due(context.stage_every_s):
+                work.save()
         totals.counts.check(f"{step.name}/{spec.partition}")
         beat.check()
         hooks.reached(f"before publish {step.name}")
         outputs = [*writer.finish(), *published]
         hooks.reached(f"after publish {step.name}")
+    except Paused:
+        work.pause()
+        return TaskOutcome(spec, "paused", seconds=time.monotonic() - began)
     finally:
         writer.abort()
     beat.check()
@@ -266,11 +267,6 @@ def file_uri(spec: TaskSpec, kind: str, suffix: str) -> str:
     """Where a finished file of a task lies: by content key, flat, whatever folders its kind names."""
     name = hashlib.sha256(kind.encode()).hexdigest()[:16]
     return f"data/{spec.step}/{spec.key[:2]}/part_{spec.partition}_{spec.key[:16]}.{name}{suffix}"
-
-
-def _joined(pending: list[StepResult]) -> dict[str, object]:
-    kinds = sorted({k for r in pending for k in r.outputs})
-    return {k: pa.concat_tables([r.outputs[k] for r in pending if k in r.outputs]) for k in kinds}
 
 
 def _check_kinds(step: Step, specs: Mapping[str, OutputSpec], result: StepResult) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
 import pyarrow as pa
 
+from dataflow_ops.engine.asking import AskingFile, asked
 from dataflow_ops.engine.inputs import OutputIndex, Pieces
+from dataflow_ops.engine.pace import Pace
 from dataflow_ops.errors import CorruptOutput, StateError
 from dataflow_ops.protocols import Input, Step
 from dataflow_ops.storage.chunk_store import ChunkStore
@@ -41,12 +44,18 @@ class TaskSide:
     chunks: ChunkStore
     raw: RawFiles
     schema_of: Callable[[str, str], pa.Schema]
+    ask: Callable[[], None]
+
+    def checkpoint(self) -> None:
+        """See :class:`~dataflow_ops.protocols.Side`."""
+        self.ask()
 
     def tables(self, step: str, kind: str) -> Iterator[tuple[str, pa.Table]]:
         """See :class:`~dataflow_ops.protocols.Side`."""
         columns = self._declared(step, kind).columns
         for piece in self.pieces[(step, kind)]:
             if piece.slice.length:
+                self.ask()
                 with self.blamed(step, piece.partition):
                     table = self.chunks.read(piece.output, piece.slice.name, columns, verify=True)
                 yield piece.partition, table
@@ -67,6 +76,7 @@ class TaskSide:
             raise StateError(
                 f"step '{self.step.name}' looks up {step}.{kind}, which it declared as '{item.take}'"
             )
+        self.ask()
         output = self.index.output(step, kind, partition)
         with self.blamed(step, partition):
             return self.chunks.read(
@@ -76,13 +86,13 @@ class TaskSide:
     def open_source(self, source_id: str, path: str, location: str = "") -> BinaryIO:
         """See :class:`~dataflow_ops.protocols.Side`."""
         if not location:
-            return self.raw.open(source_id, path, location)
+            return AskingFile.over(self.raw.open(source_id, path, location), self.ask)
         with self.blamed("fetch", self.partition):
-            return self.raw.open(source_id, path, location)
+            return AskingFile.over(self.raw.open(source_id, path, location), self.ask)
 
     def store_raw(self, data: Iterable[bytes]) -> tuple[str, str, int]:
         """See :class:`~dataflow_ops.protocols.Side`."""
-        return self.raw.store(data)
+        return self.raw.store(asked(data, self.ask))
 
     @contextmanager
     def blamed(self, step: str, partition: str) -> Iterator[None]:
@@ -132,7 +142,8 @@ def batches(side: TaskSide, first_row: int, max_rows: int, max_bytes: int) -> It
     row = first_row
     with side.blamed(lead.step, piece.partition):
         stream = side.chunks.rows(piece.output, lead.columns, first_row, verify=True)
-    for rows in stream.batches(max_rows, max_bytes):
+    pace = Pace(max_rows, max_bytes)
+    for rows in chain.from_iterable(map(pace.cut, stream.batches(max_rows, max_bytes))):
         joined = rows
         for _, table in beside:
             part = table.slice(row, rows.num_rows)

@@ -7,11 +7,11 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Self
 
-from dataflow_ops.control.pause import PauseWatch
 from dataflow_ops.engine.context import RunContext, StepBuilder
 from dataflow_ops.engine.inputs import OutputIndex
 from dataflow_ops.engine.raw import RawStore
 from dataflow_ops.engine.runner import TaskDeps, TaskOutcome, run_task
+from dataflow_ops.engine.watching import pause_watch
 from dataflow_ops.protocols import Step
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.storage.chunk_store import ChunkStore
@@ -38,7 +38,7 @@ class Worker(AbstractContextManager["Worker"]):
             self._state,
             ChunkStore(blobs),
             RawStore(context.settings, blobs),
-            PauseWatch(self._state, context.run_id, context.settings.dataset.id),
+            pause_watch(self._state, context),
             self._steps,
         )
 

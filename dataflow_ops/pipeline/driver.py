@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from dataflow_ops.control.pause import PauseWatch
 from dataflow_ops.engine.context import RunContext, owner_is_gone
 from dataflow_ops.engine.inputs import BySource, OutputIndex, plan_step
 from dataflow_ops.engine.pool import Pool
 from dataflow_ops.engine.runner import TaskOutcome
+from dataflow_ops.engine.watching import pause_watch
 from dataflow_ops.errors import CorruptOutput, LeaseLost, SourceChanged
 from dataflow_ops.layers.ingest.numbers import numbers_for
 from dataflow_ops.pipeline.flow import STEP_NAMES, partitioning, partitions
@@ -95,7 +95,7 @@ class Driver:
         self.pool = pool
         self.reporter = reporter
         self.has_listing = has_listing
-        self._pause = PauseWatch(state, context.run_id, context.settings.dataset.id)
+        self._pause = pause_watch(state, context)
         self._unclaimed: Counter[str] = Counter()
         self.index = OutputIndex(state, context.run_id)
         self._generation = 0

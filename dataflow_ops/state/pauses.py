@@ -43,8 +43,13 @@ class Pauses:
             emit(connection, self.db, "pause.set", target, {"scope": scope, "who": who, "why": why})
         return PauseFlag(scope, target, who, why, now)
 
-    def clear_pause(self, scope: str, target: str = "") -> bool:
+    def clear_pause(self, scope: str, target: str = "", who: str = "") -> bool:
         """Take a flag back; return whether there was one.
+
+        Args:
+            scope: as in :meth:`set_pause`.
+            target: as in :meth:`set_pause`.
+            who: name of the person or service, for the record.
 
         Raises:
             ConfigError: the scope is unknown or does not go with the target.
@@ -56,7 +61,7 @@ class Pauses:
                 sa.delete(pause_flag).where(c.scope == scope, c.target == target).returning(c.target)
             ).one_or_none()
             if gone is not None:
-                emit(connection, self.db, "pause.cleared", target, {"scope": scope})
+                emit(connection, self.db, "pause.cleared", target, {"scope": scope, "who": who})
         return gone is not None
 
     def paused(self, run_id: str, dataset: str) -> PauseFlag | None:

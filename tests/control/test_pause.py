@@ -43,8 +43,10 @@ def test_a_task_that_another_run_wants_goes_on(sqlite_store: StateStore) -> None
         sqlite_store.create_run(run_id, "web", "job", "full", "{}", None)
         sqlite_store.enqueue(run_id, [TaskSpec("a" * 64, "parse", "parse", "p")])
     sqlite_store.set_pause("run", "r1")
-    watch = PauseWatch(sqlite_store, "r1", "web")
+    now = [100.0]
+    watch = PauseWatch(sqlite_store, "r1", "web", clock=lambda: now[0])
     assert watch.flag() is not None
     assert watch.should_stop("a" * 64) is None
     sqlite_store.cancel("r2")
+    now[0] += 0.5
     assert watch.should_stop("a" * 64) is not None

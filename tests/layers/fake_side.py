@@ -56,6 +56,9 @@ class FakeSide:
         [table] = [t for p, t in self.stored[(step, kind)] if p == partition]
         return table
 
+    def checkpoint(self) -> None:
+        """Nobody asks for a pause."""
+
     def open_source(self, source_id: str, path: str, location: str = "") -> BinaryIO:
         raise AssertionError("this step reads no source")
 

@@ -8,7 +8,7 @@ document moves to the survivor most similar to it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -108,7 +108,8 @@ class ConfirmStep:
         compared = 0
         for first, last in pairwise(bounds):
             heads = np.unique(node[first:last])  # row of each node's first member
-            found, values, more = self._decide(_component(members, node, heads, first, last, links), texts)
+            component = _component(members, node, heads, first, last, links)
+            found, values, more = self._decide(component, texts, side.checkpoint)
             compared += more
             at = np.searchsorted(heads, node[first:last])
             survivor_of[first:last] = heads[np.array(found)][at]
@@ -127,12 +128,15 @@ class ConfirmStep:
             metrics={"confirm_compared": compared, "confirm_slices_read": texts.read},
         )
 
-    def _decide(self, component: _Component, texts: GatheredTexts) -> tuple[list[int], list[float], int]:
+    def _decide(
+        self, component: _Component, texts: GatheredTexts, ask: Callable[[], None]
+    ) -> tuple[list[int], list[float], int]:
         """Survivor of each node, its similarity, and how many pairs had to be compared here."""
+        ask()
         n = len(component.pointers)
         if n == 1:
             return [0], [1.0], 0
-        walk = _Walk(component, texts, self._least, self._bound)
+        walk = _Walk(component, texts, self._least, self._bound, ask)
         survivor, values = list(range(n)), [1.0] * n
         survivors = []
         waiting = set(range(n))
@@ -160,10 +164,19 @@ class _Walk:
         texts: where their texts are.
         least: threshold of edit similarity.
         bound: fewest equal positions of two signatures worth comparing.
+        ask: called before each comparison.
     """
 
-    def __init__(self, component: _Component, texts: GatheredTexts, least: float, bound: int) -> None:
+    def __init__(
+        self,
+        component: _Component,
+        texts: GatheredTexts,
+        least: float,
+        bound: int,
+        ask: Callable[[], None],
+    ) -> None:
         self._component, self._texts, self._least, self._bound = component, texts, least, bound
+        self._ask = ask
         self._signed: tuple[U32, I64] | None = None
         self._known = dict(component.edges)
         self._neighbours: dict[int, set[int]] | None = None
@@ -190,11 +203,13 @@ class _Walk:
 
     def agreements(self, a: int) -> I64:
         """Equal signature positions of one node with every node; -1 where signatures say nothing."""
+        self._ask()
         signatures, shingles = self._signatures()
         equal: I64 = np.count_nonzero(signatures == signatures[a], axis=1)
         return np.where(shingles == shingles[a], equal, -1)
 
     def _compare(self, a: int, b: int) -> float:
+        self._ask()
         one, two = self._text(a), self._text(b)
         if one.shingle == two.shingle and np.count_nonzero(one.signature == two.signature) < self._bound:
             return 0.0

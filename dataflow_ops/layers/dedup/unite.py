@@ -70,16 +70,21 @@ class UniteStep:
             (columns.numbers(edges, "a_chunk"), columns.numbers(edges, "a_row")),
             (columns.numbers(edges, "b_chunk"), columns.numbers(edges, "b_row")),
         )
+        side.checkpoint()
         documents = _documents(groups, member_id, nodes, node_id)
+        side.checkpoint()
         n = documents.table.num_rows
         # An exact group is one node: its members inherit each other's edges.
         node = components(n, documents.find(survivor_id), documents.find(member_id))
         a, b = node[documents.find(a_id)], node[documents.find(b_id)]
         root = components(n, np.concatenate([node, a]), np.concatenate([np.arange(n), b]))
         sizes = np.bincount(root, minlength=n)
+        side.checkpoint()
+        members = _members(documents.table, node, root, side.numbers.root_prefixes)
+        side.checkpoint()
         yield StepResult(
             outputs={
-                "members": _members(documents.table, node, root, side.numbers.root_prefixes),
+                "members": members,
                 "links": _links(documents.table, edges, a, b, root, side.numbers.root_prefixes),
             },
             metrics={

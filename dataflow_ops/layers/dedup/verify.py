@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 
 import numpy as np
@@ -52,7 +52,7 @@ class VerifyStep:
             return
         identity.check_signatures(identity.signature_id(self._settings), texts, f"block {side.partition}")
         members, starts = _members(texts, buckets)
-        walk = _Walk(self._settings, texts)
+        walk = _Walk(self._settings, texts, side.checkpoint)
         edges = walk.over(members, starts)
         yield StepResult(
             outputs=_tables(texts, edges, int(side.partition)),
@@ -65,9 +65,10 @@ class VerifyStep:
 
 
 class _Walk:
-    """The buckets of one block, each pair of texts compared once."""
+    """The buckets of one block, each pair of texts compared once; ``ask`` is called before each."""
 
-    def __init__(self, settings: JobSettings, texts: pa.Table) -> None:
+    def __init__(self, settings: JobSettings, texts: pa.Table, ask: Callable[[], None]) -> None:
+        self._ask = ask
         key_texts = texts.column("key_text")
         self._max_leaders = settings.dedup.verify.max_leaders
         self._candidates = Candidates(
@@ -96,6 +97,7 @@ class _Walk:
     def _similar(self, a: int, b: int) -> float:
         pair = (a, b)
         if pair not in self._known:
+            self._ask()
             self._known[pair] = self._candidates.similarity(a, b)
             self.compared += 1
         return self._known[pair]

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from dataflow_ops import schema
 from dataflow_ops.errors import FetchFailed, FileError, SourceChanged, UnreadableFile
+from dataflow_ops.layers.ingest.slow import waited_for
 from dataflow_ops.protocols import Input, OutputSpec, Partitioning, Side
 from dataflow_ops.ranges import range_sha256
 from dataflow_ops.settings import JobSettings
@@ -143,7 +144,8 @@ def _download(side: Side, row: dict[str, Any], downloader: Downloader) -> Outcom
     prefix, _, expected = row["etag"].partition("=")
     into = side.scratch / f"{hashlib.sha256(url.encode()).hexdigest()[:16]}.part"
     try:
-        page = downloader.fetch(url, into, expected if prefix == "sha256" else "")
+        wanted = expected if prefix == "sha256" else ""
+        page = waited_for(lambda: downloader.fetch(url, into, wanted), side.checkpoint)
         location, sha256, size = side.store_raw(_blocks(page.path))
     except RefusedByRobots:
         return Outcome(skipped="robots")

@@ -15,7 +15,7 @@ from dataflow_ops.errors import DocumentError, FileError, ParserFailed
 from dataflow_ops.layers.parse import finish as finishing
 from dataflow_ops.layers.parse import normalise, too_long, wire
 from dataflow_ops.layers.parse.finish import Limits, Origin, Reject
-from dataflow_ops.layers.parse.guard import Guard
+from dataflow_ops.layers.parse.guard import Ask, Guard
 from dataflow_ops.layers.parse.parsers import BY_NAME, HTML_EXTRACTORS, parser_of
 from dataflow_ops.layers.parse.parsers import record as records_parser
 from dataflow_ops.layers.parse.parsers.base import Hints, ParsedDocument, Parser
@@ -38,8 +38,8 @@ _YIELD_BYTES: Final = 64 << 20
 _YIELD_SECONDS: Final = 2.0
 _GROUP_RECORDS: Final = 64
 _GROUP_BYTES: Final = 1 << 20
-"""Records handed to the guard at once: enough that a round trip costs little per document, few enough that
-slow ones (PDF) don't keep a pause waiting."""
+"""Records handed to the guard at once: enough that a round trip costs little per document, fewer where
+they are slow (PDF)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,12 +138,15 @@ class ParseStep:
         group_bytes = 0
         done, given = start, start
         since = time.monotonic()
+        most = _GROUP_RECORDS
         for read in self._items(side, start):
             group.append(read)
             group_bytes += 0 if isinstance(read.item, FileError) else read.item.size
-            if len(group) < _GROUP_RECORDS and group_bytes < _GROUP_BYTES:
+            if len(group) < most and group_bytes < _GROUP_BYTES:
                 continue
-            self._add(group, builder)
+            began = time.monotonic()
+            self._add(group, builder, side.checkpoint)
+            most = _next_group(len(group), time.monotonic() - began)
             done, group, group_bytes = group[-1].cursor, [], 0
             if (
                 builder.rows >= _YIELD_ROWS
@@ -153,7 +156,7 @@ class ParseStep:
                 yield builder.result(done)
                 given, since = done, time.monotonic()
         if group:
-            self._add(group, builder)
+            self._add(group, builder, side.checkpoint)
             done = group[-1].cursor
         if done > given:
             yield builder.result(done)
@@ -201,7 +204,7 @@ class ParseStep:
             max_document=self._max_document,
         )
 
-    def _add(self, group: list[_Read], builder: RowBuilder) -> None:
+    def _add(self, group: list[_Read], builder: RowBuilder, ask: Ask) -> None:
         """Parse a group and add its rows in order."""
         plans = [self._plan(read) for read in group]
         requests = [
@@ -210,8 +213,9 @@ class ParseStep:
             if parser is not None and parser.guarded
             if isinstance(read.item, RawRecord) and isinstance(read.item.payload, bytes)
         ]
-        answers = iter(self._guard.run(requests) if requests else ())
+        answers = iter(self._guard.run(requests, ask) if requests else ())
         for read, (parser, hints, origin) in zip(group, plans, strict=True):
+            ask()
             item = read.item
             if isinstance(item, FileError):
                 builder.add_broken_file(read.file, item)
@@ -284,6 +288,14 @@ class ParseStep:
             builder.add_reject(origin, made, item.size)
         else:
             builder.add_documents(made, item.size)
+
+
+def _next_group(records: int, seconds: float) -> int:
+    """How many records to hand over next: what takes about as long as a result may take to be made.
+
+    A pause in the midst of a group has the whole of it parsed anew. It shapes no output.
+    """
+    return max(1, min(_GROUP_RECORDS, int(records * _YIELD_SECONDS / max(seconds, 1e-6))))
 
 
 def _media_type(declared: str, payload: bytes, in_warc: bool) -> str:

@@ -108,6 +108,9 @@ class FlowSide:
         tables = [t for _, t in self.tables(step, kind)]
         return pa.concat_tables(tables) if tables else self.store.schemas[step, kind].empty_table()
 
+    def checkpoint(self) -> None:
+        """Nobody asks for a pause."""
+
     def lookup(self, step: str, kind: str, partition: str, slice_name: str = "") -> pa.Table:
         assert self._input(step, kind).take == "pointer"
         self.lookups += 1

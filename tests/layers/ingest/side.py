@@ -39,6 +39,9 @@ class FolderSide:
     def lookup(self, step: str, kind: str, partition: str, slice_name: str = "") -> pa.Table:
         raise NotImplementedError
 
+    def checkpoint(self) -> None:
+        """Nobody asks for a pause."""
+
     def open_source(self, source_id: str, path: str, location: str = "") -> BinaryIO:
         if location:
             return open(self.folder / location, "rb")

@@ -57,6 +57,9 @@ class FakeSide:
             rows.append(row)
         return pa.Table.from_pylist(rows, schema=schema.FETCHED)
 
+    def checkpoint(self) -> None:
+        """Nobody asks for a pause."""
+
     def open_source(self, source_id: str, path: str, location: str = "") -> BinaryIO:
         self.opened.append(path)
         return io.BytesIO(self.files[path])

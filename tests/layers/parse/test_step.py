@@ -3,7 +3,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -161,7 +161,9 @@ def test_fingerprint_names_what_shapes_output() -> None:
 class FailingGuard:
     """Fails the requests that name a word, as a child does that breaks its limits."""
 
-    def run(self, requests: Sequence[Sequence[bytes]]) -> list[bytes | DocumentError]:
+    def run(
+        self, requests: Sequence[Sequence[bytes]], ask: Callable[[], None]
+    ) -> list[bytes | DocumentError]:
         return [
             DocumentTooCostly("too much")
             if b"costly" in b"".join(r)
