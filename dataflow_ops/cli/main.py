@@ -9,7 +9,14 @@ from typing import Annotated
 import typer
 
 from dataflow_ops import __version__
-from dataflow_ops.cli import demo, letter_commands, look_commands, run_commands, version_commands
+from dataflow_ops.cli import (
+    demo,
+    diff_commands,
+    letter_commands,
+    look_commands,
+    run_commands,
+    version_commands,
+)
 from dataflow_ops.cli.console import ERR, print_json
 from dataflow_ops.cli.options import (
     EXIT_FAILED,
@@ -34,6 +41,7 @@ app = typer.Typer(
 run_commands.register(app)
 look_commands.register(app)
 app.add_typer(version_commands.app, name="versions", rich_help_panel=PANEL_VERSIONS)
+diff_commands.register(app)
 app.add_typer(letter_commands.app, name="dead-letters", rich_help_panel=PANEL_LOOK)
 demo.register(app)
 

@@ -1,0 +1,167 @@
+"""A published version opened for looking: its manifest, its lineage, its run's outputs while they are kept.
+
+Lineage lies in the version's own folder and stays as long as the version does; all other outputs are the
+run's and may have been cleared away.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from dataflow_ops.engine.context import RunContext
+from dataflow_ops.engine.inputs import OutputIndex
+from dataflow_ops.errors import ConfigError, VersionError
+from dataflow_ops.pipeline.build import build_steps
+from dataflow_ops.pipeline.home import Home
+from dataflow_ops.pipeline.reader import RunReader
+from dataflow_ops.pipeline.session import parse_job_text
+from dataflow_ops.protocols import Step
+from dataflow_ops.schema import FATES
+from dataflow_ops.settings import JobSettings
+from dataflow_ops.state.records import RunRecord, VersionRecord
+from dataflow_ops.state.store import StateStore
+from dataflow_ops.storage.chunk_store import ChunkStore
+from dataflow_ops.storage.local import LocalStore
+from dataflow_ops.values import Output, Slice
+
+LINEAGE = ("scatter", "fates")
+"""``(step, kind)`` that a version's own lineage files hold."""
+
+
+@dataclass(frozen=True)
+class OpenVersion:
+    """One version.
+
+    Attributes:
+        record: its row in state.
+        manifest: as published, checked against its recorded hash.
+        run: the run that made it.
+        home: where it lies.
+        state: open state store.
+    """
+
+    record: VersionRecord
+    manifest: Mapping[str, Any]
+    run: RunRecord
+    home: Home
+    state: StateStore
+
+    @cached_property
+    def settings(self) -> JobSettings:
+        """The job that made it."""
+        return parse_job_text(self.run.settings, self.run.run_id)
+
+    @cached_property
+    def chunks(self) -> ChunkStore:
+        """Where outputs are read."""
+        return ChunkStore(LocalStore(self.home.root))
+
+    @cached_property
+    def steps(self) -> dict[str, Step]:
+        """The steps as the run had them."""
+        context = RunContext(self.run.run_id, self.settings, self.home.root, self.home.state_url)
+        return dict(build_steps(context))
+
+    @cached_property
+    def lineage(self) -> dict[str, Output]:
+        """Chunk -> its lineage file, ascending."""
+        folder = f"versions/{self.record.version_id}"
+        found = {}
+        for entry in self.manifest["lineage"]:
+            chunk = entry["path"].removeprefix("lineage/part-").removesuffix(".parquet")
+            whole = Slice("", 0, entry["bytes"], entry["sha256"], entry["rows"])
+            uri = f"{folder}/{entry['path']}"
+            found[chunk] = Output("fates", uri, whole.length, 0, whole.sha256, whole.rows, (whole,))
+        return found
+
+    @cached_property
+    def reader(self) -> VersionReader:
+        """Reads lineage and outputs alike."""
+        run = RunReader(OutputIndex(self.state, self.run.run_id), self.chunks, self.steps)
+        return VersionReader(run, self.chunks, self.lineage)
+
+    def has(self, step: str, kind: str) -> bool:
+        """Whether the run's outputs of this kind are all there still; False where there never were any."""
+        outputs = [output for _, output in self.reader.outputs(step, kind)]
+        stat = self.chunks.blobs.stat
+        return bool(outputs) and all((stat(o.uri) or (-1,))[0] == o.size for o in outputs)
+
+
+class VersionReader:
+    """The :class:`~dataflow_ops.observe.reader.StepReader` of a version.
+
+    Args:
+        run: reads the run's outputs.
+        chunks: reads the version's own files.
+        lineage: chunk -> lineage file.
+    """
+
+    def __init__(self, run: RunReader, chunks: ChunkStore, lineage: Mapping[str, Output]) -> None:
+        self._run, self._chunks, self._lineage = run, chunks, lineage
+        self._own = {output.uri for output in lineage.values()}
+
+    def outputs(self, step: str, kind: str) -> Iterator[tuple[str, Output]]:
+        """See the protocol."""
+        if (step, kind) == LINEAGE:
+            yield from self._lineage.items()
+        else:
+            yield from self._run.outputs(step, kind)
+
+    def read(self, output: Output, slice_name: str = "", columns: Sequence[str] = ()) -> pa.Table:
+        """See the protocol."""
+        if output.uri in self._own:
+            return self._chunks.read(output, slice_name, tuple(columns), schema=FATES)
+        return self._run.read(output, slice_name, columns)
+
+    def read_rows(self, output: Output, rows: Sequence[int], columns: Sequence[str] = ()) -> pa.Table:
+        """A few rows by number; only their row groups are read."""
+        parts = [self._chunks.rows(output, tuple(columns), row).take(1) for row in rows]
+        return pa.concat_tables(parts) if parts else self.read(output, columns=columns).slice(0, 0)
+
+
+def open_version(
+    home: Home, state: StateStore, version: str | None = None, dataset: str | None = None
+) -> OpenVersion:
+    """Open a version by its id or the start of one; without any the current one, else the newest.
+
+    Raises:
+        ConfigError: nothing has been published (for the data set).
+        VersionError: no such version, several fit, or its manifest is not what was published.
+    """
+    records = state.versions(dataset)
+    if not records:
+        of = f" of data set '{dataset}'" if dataset is not None else ""
+        raise ConfigError(f"no version{of} has been published here yet; `dataflow run JOB` makes one")
+    record = _pick(records, version)
+    blobs = LocalStore(home.root)
+    if blobs.stat(record.manifest_uri) is None:
+        raise VersionError(f"{record.version_id} is no longer stored: {record.manifest_uri} is gone")
+    data = blobs.read(record.manifest_uri)
+    if hashlib.sha256(data).hexdigest() != record.manifest_sha256:
+        raise VersionError(
+            f"{record.manifest_uri} is not what was published; restore it or make the version again"
+        )
+    run = state.get_run(record.run_id)
+    assert run is not None, "a version's run is a foreign key"
+    return OpenVersion(record, json.loads(data), run, home, state)
+
+
+def _pick(records: Sequence[VersionRecord], version: str | None) -> VersionRecord:
+    current = [r for r in records if r.is_current]
+    if version is None:
+        return (current or records)[0]
+    found = [r for r in records if r.version_id == version]
+    found = found or [r for r in records if r.version_id.startswith(version)]
+    chosen = [r for r in found if r.is_current] if len(found) > 1 else found
+    if len(chosen) == 1:
+        return chosen[0]
+    what = "fits several versions" if found else "is no version here"
+    known = ", ".join(r.version_id for r in (found or records)[:10])
+    raise VersionError(f"'{version}' {what}; there are {known}")
