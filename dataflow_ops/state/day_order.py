@@ -14,6 +14,7 @@ from dataflow_ops.state.outbox import emit
 from dataflow_ops.state.tables import backfill, backfill_day, run, run_task, task
 
 _PASSED = "passed over by"
+_WAITS = "waits: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,13 +121,28 @@ class DayOrder:
             for row in connection.execute(query)
         ]
 
+    def seconds_since(self, moment: float) -> float:
+        """Seconds from a moment (since 1970) to now, by the database's clock."""
+        with self.db.read() as connection:
+            now: float = connection.execute(sa.select(self.db.now)).scalar_one()
+        return now - moment
+
     def run_waits(self, run_id: str, why: str) -> None:
         """Note what a running run waits for; it counts as a sign of life."""
         with self.db.write() as connection:
             connection.execute(
                 sa.update(run)
                 .where(run.c.run_id == run_id, run.c.state == "RUNNING")
-                .values(detail=why, updated_at=self.db.now)
+                .values(detail=f"{_WAITS}{why}", updated_at=self.db.now)
+            )
+
+    def run_goes_on(self, run_id: str) -> None:
+        """Take back what :meth:`run_waits` noted."""
+        with self.db.write() as connection:
+            connection.execute(
+                sa.update(run)
+                .where(run.c.run_id == run_id, run.c.detail.startswith(_WAITS))
+                .values(detail="", updated_at=self.db.now)
             )
 
     def pass_over(self, open_day: OpenDay, by: str, why: str) -> None:

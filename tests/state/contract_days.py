@@ -88,10 +88,19 @@ class DaysContract(StoreCase):
 
     def test_waiting_is_noted_only_at_a_running_run(self, store: StateStore) -> None:
         done = day_run(store, "2026-01-01", "SUCCEEDED")
-        store.run_waits(done, "waits")
+        store.run_waits(done, "another day")
         row = store.get_run(done)
         assert row is not None
         assert row.detail is None
+        waiting = day_run(store, "2026-01-02")
+        store.run_waits(waiting, "another day")
+        row = store.get_run(waiting)
+        assert row is not None
+        assert row.detail == "waits: another day"
+        store.run_goes_on(waiting)
+        row = store.get_run(waiting)
+        assert row is not None
+        assert row.detail == ""
 
     def test_days_that_a_running_backfill_plans_are_open(self, store: StateStore) -> None:
         plan(store, "b1", ("2026-01-01", "2026-01-02", "2026-01-03", "2026-01-04"))
