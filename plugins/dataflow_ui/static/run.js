@@ -1,2 +1,5 @@
-const { React, ChakraUI } = globalThis;
-globalThis.DataFlow = (p) => React.createElement(ChakraUI.Box, {id: "df"}, JSON.stringify(p));
+// Entry of the run's tab: the host loads this file and takes the component from `globalThis`.
+import { RunTab } from "./run/page.js";
+
+globalThis.DataFlowRun = RunTab;
+globalThis.AirflowPlugin = RunTab;

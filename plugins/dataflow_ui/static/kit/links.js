@@ -1,0 +1,23 @@
+// Addresses inside the host.
+import { h, Router, UI } from "./h.js";
+
+export const runPath = (dagId, dagRunId) =>
+  `/dags/${encodeURIComponent(dagId)}/runs/${encodeURIComponent(dagRunId)}/plugin/dataflow-run`;
+
+export const dagPath = (dagId) => `/dags/${encodeURIComponent(dagId)}`;
+
+export function productPath(values) {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(values)) if (value) query.set(name, value);
+  return `/plugin/dataflow?${query}`;
+}
+
+/** A link that the host's router follows without loading the page anew. */
+export function PageLink({ to, children, ...props }) {
+  return h(UI.Link, { asChild: true, color: "fg.info", ...props }, h(Router.Link, { to }, children));
+}
+
+/** A button that leads somewhere. */
+export function LinkButton({ to, children, ...props }) {
+  return h(UI.Button, { asChild: true, size: "sm", variant: "outline", ...props }, h(Router.Link, { to }, children));
+}

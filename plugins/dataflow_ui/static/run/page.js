@@ -1,0 +1,60 @@
+// The tab of one run, top to bottom: how it goes, what may be done, what it removed, where it is.
+import { h, useMemo } from "../kit/h.js";
+import { useText } from "../kit/i18n.js";
+import { Empty, ErrorBox, Loading } from "../kit/notes.js";
+import { Page, Panel } from "../kit/panel.js";
+import { FAST_MS, Pulse, SLOW_MS, usePoll, usePulse } from "../kit/poll.js";
+import { useQuery } from "../kit/query.js";
+import { useRights } from "../kit/rights.js";
+import { isLive } from "../kit/tones.js";
+import { Control } from "./control.js";
+import { Funnel, LayerFilter } from "./funnel.js";
+import { Letters } from "./letters.js";
+import { Parameters } from "./parameters.js";
+import { Removed } from "./removed.js";
+import { Report } from "./report.js";
+import { Sentence } from "./sentence.js";
+import { Where } from "./where.js";
+
+const OURS = /^(.+)__(full|incremental)$/;
+
+export function RunTab(props) {
+  const pulse = usePulse();
+  return h(Pulse.Provider, { value: pulse }, h(Page, { name: "run" }, h(Body, props)));
+}
+
+function Body({ dagId, runId }) {
+  const { t } = useText();
+  const run = `airflow-${dagId}-${runId}`;
+  const dataset = OURS.exec(dagId)?.[1] ?? "";
+  const rights = useRights(dataset);
+  const [read, write] = useQuery();
+  const layer = read("layer");
+  const poll = usePoll(dataset ? "run" : null, { run }, {
+    // A run that is only queued yet has no row: look often, it begins any moment.
+    every: (data) => (data === null || isLive(data) ? FAST_MS : SLOW_MS),
+  });
+  const every = isLive(poll.data) ? FAST_MS : SLOW_MS;
+  const setLayer = useMemo(() => (name) => write({ layer: name, rule: "" }, { replace: true }), [write]);
+
+  if (!dataset) return h(Panel, null, h(Empty, { title: t("run.foreign") }, t("run.foreign_next")));
+  if (poll.data === null) {
+    if (poll.error?.status === 404) {
+      return h(Panel, null, h(Empty, { title: t("run.not_started"), icon: "clock" }, t("run.not_started_next")));
+    }
+    return h(Panel, null, poll.error ? h(ErrorBox, poll) : h(Loading, { lines: 6 }));
+  }
+  const block = { run: poll.data, layer, every, rights };
+  return [
+    poll.error && h(ErrorBox, { key: "error", ...poll, hasData: true }),
+    h(Sentence, { key: "sentence", ...block }),
+    h(Funnel, { key: "funnel", ...block, onLayer: setLayer }),
+    h(Control, { key: "control", ...block }),
+    layer && h(LayerFilter, { key: "filter", layer, onClear: () => setLayer("") }),
+    h(Removed, { key: "removed", ...block }),
+    h(Where, { key: "where", ...block }),
+    h(Letters, { key: "letters", ...block }),
+    h(Parameters, { key: "parameters", ...block }),
+    h(Report, { key: "report", ...block }),
+  ];
+}
