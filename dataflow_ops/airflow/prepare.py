@@ -1,0 +1,77 @@
+"""What must be done once before Airflow's processes start: databases, first user, pools.
+
+``python -m dataflow_ops.airflow.prepare``, with the stack's environment. Every step may be repeated. One
+process does it all, since importing Airflow costs more than most of the steps.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import Any
+
+from dataflow_ops.stack.databases import create_databases
+
+_POOLS = {
+    "default_pool": ("DATAFLOW_STACK_SLOTS", "As many slots as workers have"),
+    "urgent": ("DATAFLOW_STACK_URGENT_SLOTS", "Slots of the worker that only takes urgent tasks"),
+}
+
+
+def main() -> int:
+    """Prepare everything; exit code."""
+    from dataflow_ops.state.migrate import migrate
+
+    _step("databases", create_databases, os.environ["DATAFLOW_STATE_URL"], ("airflow", "dataflow"))
+    _step("DataFlow's schema", migrate, os.environ["DATAFLOW_STATE_URL"])
+    _step("Airflow's schema", _airflow, "db", "migrate")
+    _step("first user", _user, os.environ["DATAFLOW_STACK_USER"], os.environ["DATAFLOW_STACK_PASSWORD"])
+    _step("pools", _pools)
+    return 0
+
+
+def _step(what: str, call: Any, *arguments: object) -> None:
+    began = time.monotonic()
+    call(*arguments)
+    sys.stderr.write(f"{what}: done in {time.monotonic() - began:.1f} s\n")
+    sys.stderr.flush()
+
+
+def _airflow(*arguments: str) -> None:
+    from airflow.cli.cli_parser import get_parser
+
+    parsed = get_parser().parse_args(list(arguments))
+    parsed.func(parsed)
+
+
+def _user(name: str, password: str) -> None:
+    from airflow.providers.fab.auth_manager.cli_commands.utils import get_application_builder
+    from airflow.utils.providers_configuration_loader import providers_configuration_loaded
+
+    @providers_configuration_loaded
+    def ensure() -> None:
+        with get_application_builder() as builder:
+            manager = builder.sm
+            known = manager.find_user(name)
+            if known is not None:
+                manager.reset_password(known.id, password)
+                return
+            role = manager.find_role("Admin")
+            if not manager.add_user(name, name, "", f"{name}@localhost", role, password):
+                raise SystemExit(f"the user {name} could not be created; the lines above say why")
+
+    ensure()
+
+
+def _pools() -> None:
+    from airflow.models.pool import Pool
+
+    for name, (variable, text) in _POOLS.items():
+        Pool.create_or_update_pool(
+            name, slots=int(os.environ[variable]), description=text, include_deferred=False
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
