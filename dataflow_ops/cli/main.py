@@ -15,6 +15,7 @@ from dataflow_ops.cli import (
     letter_commands,
     look_commands,
     run_commands,
+    stack_commands,
     version_commands,
 )
 from dataflow_ops.cli.console import ERR, print_json
@@ -44,6 +45,7 @@ app.add_typer(version_commands.app, name="versions", rich_help_panel=PANEL_VERSI
 diff_commands.register(app)
 app.add_typer(letter_commands.app, name="dead-letters", rich_help_panel=PANEL_LOOK)
 demo.register(app)
+app.add_typer(stack_commands.app, name="stack", rich_help_panel=PANEL_MACHINE)
 
 
 def _version(wanted: bool) -> None:
