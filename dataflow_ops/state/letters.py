@@ -15,6 +15,7 @@ from dataflow_ops.state.machine import move
 from dataflow_ops.state.outbox import emit
 from dataflow_ops.state.records import LetterRecord
 from dataflow_ops.state.tables import dead_letter, run, run_task, task
+from dataflow_ops.state.totals import totals_void_of_task
 from dataflow_ops.state.upsert import insert_missing
 from dataflow_ops.values import DeadLetter
 
@@ -215,6 +216,7 @@ def revive_task(connection: sa.Connection, db: Database, key: str) -> bool:
         .where(_c.task_key == key, _c.level == "chunk", _c.state == "open")
         .values(state="retried", updated_at=db.now)
     )
+    totals_void_of_task(connection, key)
     emit(connection, db, "task.revived", key, {"step": revived.step})
     return True
 

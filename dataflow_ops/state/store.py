@@ -10,15 +10,18 @@ from dataflow_ops.state.backfills import Backfills
 from dataflow_ops.state.commits import Commits
 from dataflow_ops.state.database import Database, create_engine
 from dataflow_ops.state.day_order import DayOrder
+from dataflow_ops.state.kept import Kept
 from dataflow_ops.state.leases import Leases
 from dataflow_ops.state.letters import Letters
 from dataflow_ops.state.lookup import Lookup
 from dataflow_ops.state.migrate import migrate_engine
 from dataflow_ops.state.outbox import Outbox
 from dataflow_ops.state.pauses import Pauses
+from dataflow_ops.state.reviews import Reviews
 from dataflow_ops.state.rollup import Rollup
 from dataflow_ops.state.runs import Runs
 from dataflow_ops.state.tasks import Tasks
+from dataflow_ops.state.totals import Totals
 from dataflow_ops.state.version_events import VersionEvents
 from dataflow_ops.state.versions import Versions
 from dataflow_ops.state.work_queue import WorkQueue
@@ -34,7 +37,10 @@ class StateStore(
     Letters,
     Versions,
     VersionEvents,
+    Kept,
     Rollup,
+    Totals,
+    Reviews,
     Outbox,
     Leases,
     DayOrder,

@@ -99,6 +99,7 @@ task: Final = sa.Table(
     sa.Column("bytes_in", sa.BigInteger),
     sa.Column("tokens_out", sa.BigInteger),
     sa.Index(None, "state"),
+    sa.Index(None, "step", "ended_at"),  # the newest of a step, without a look at the others
 )
 
 run_task: Final = sa.Table(
@@ -174,6 +175,17 @@ rule_hit: Final = sa.Table(
     sa.Column("task_key", _id(64), sa.ForeignKey("task.key"), primary_key=True),
     sa.Column("rule", _id(), primary_key=True),
     sa.Column("hits", sa.BigInteger, nullable=False),
+)
+
+step_total: Final = sa.Table(
+    "step_total",
+    metadata,
+    sa.Column("run_id", _id(), sa.ForeignKey("run.run_id"), primary_key=True),
+    sa.Column("step", _id(40), primary_key=True),
+    sa.Column("epoch", sa.Integer, nullable=False),  # goes up with everything that makes the sums void
+    sa.Column("sums", sa.Text),  # JSON; null: not known, or void
+    sa.Column("hits", sa.Text),  # JSON: rule -> records
+    sa.Column("updated_at", sa.Double, nullable=False),
 )
 
 pause_flag: Final = sa.Table(

@@ -20,6 +20,7 @@ from dataflow_ops.state.machine import move, sources
 from dataflow_ops.state.outbox import emit
 from dataflow_ops.state.records import CursorRecord
 from dataflow_ops.state.tables import task
+from dataflow_ops.state.totals import totals_void_of_task
 from dataflow_ops.values import Claim
 
 _CLAIMABLE = frozenset(sources("claim"))
@@ -243,6 +244,7 @@ class Tasks:
                 .returning(task.c.step)
             ).one_or_none()
             if moved is not None:
+                totals_void_of_task(connection, key)
                 emit(connection, self.db, "task.ghost", key, {"step": moved.step})
         return moved is not None
 

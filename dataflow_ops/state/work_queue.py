@@ -9,9 +9,10 @@ import sqlalchemy as sa
 from dataflow_ops.errors import StateError
 from dataflow_ops.state.database import LOCK_QUEUE, Database, no_collections
 from dataflow_ops.state.machine import LIVE_RUNS, OPEN_TASKS, move
-from dataflow_ops.state.pauses import effective_pause
+from dataflow_ops.state.pauses import wanted_by_others
 from dataflow_ops.state.runs import move_run
 from dataflow_ops.state.tables import run, run_task, task
+from dataflow_ops.state.totals import totals_void
 from dataflow_ops.state.upsert import insert_missing, upsert
 from dataflow_ops.values import TaskSpec
 
@@ -55,11 +56,14 @@ class WorkQueue:
             moved = [(i, spec) for i, spec in new if (spec.step, spec.partition) in linked]
             insert_missing(connection, run_task, [_link(run_id, i, spec) for i, spec in fresh])
             upsert(connection, run_task, [_link(run_id, i, spec) for i, spec in moved])
-            connection.execute(
+            wanted_again = connection.execute(
                 sa.update(task)
                 .where(task.c.state == "CANCELLED", self.db.among(task.c.key, [s.key for s in specs]))
                 .values(state=move("CANCELLED", "enqueue"), attempt=0)
-            )
+                .returning(task.c.step)
+            ).all()
+            changed = {spec.step for _, spec in new} | {row.step for row in wanted_again}
+            totals_void(connection, run_id, sorted(changed))
 
     def _known(self, connection: sa.Connection, keys: Sequence[str]) -> set[str]:
         if not keys:
@@ -80,6 +84,8 @@ class WorkQueue:
                 .where(c.run_id == run_id, c.step == step, ~self.db.among(c.partition, partitions))
                 .returning(c.partition)
             ).all()
+            if gone:
+                totals_void(connection, run_id, [step])
         return len(gone)
 
     def cancel(self, run_id: str, detail: str | None = None) -> int:
@@ -114,18 +120,8 @@ class WorkQueue:
 
     def wanted_elsewhere(self, key: str, run_id: str) -> bool:
         """Whether another live run that nobody paused wants this task too."""
-        query = (
-            sa.select(run.c.run_id, run.c.dataset)
-            .join(run_task, run_task.c.run_id == run.c.run_id)
-            .where(
-                run_task.c.task_key == key, run.c.run_id != run_id, run.c.state.in_(("PLANNED", "RUNNING"))
-            )
-        )
         with self.db.read() as connection:
-            return any(
-                effective_pause(connection, other, dataset) is None
-                for other, dataset in connection.execute(query).all()
-            )
+            return wanted_by_others(connection, key, run_id)
 
 
 def _links(connection: sa.Connection, run_id: str, steps: set[str]) -> dict[tuple[str, str], tuple[str, int]]:

@@ -8,9 +8,16 @@ from tests.state.contract_days import DaysContract
 from tests.state.contract_leases import LeasesContract
 from tests.state.contract_outcomes import OutcomesContract
 from tests.state.contract_runs import RunsContract
+from tests.state.contract_totals import TotalsContract
 
 
 class StateStoreContract(
-    RunsContract, ClaimsContract, CommitsContract, OutcomesContract, LeasesContract, DaysContract
+    RunsContract,
+    ClaimsContract,
+    CommitsContract,
+    OutcomesContract,
+    LeasesContract,
+    DaysContract,
+    TotalsContract,
 ):
     """The whole contract."""

@@ -15,6 +15,18 @@ def upgrade() -> None:
     op.add_column("run", sa.Column("urgent", sa.Boolean(), nullable=False, server_default=sa.false()))
     op.add_column("run", sa.Column("until_layer", sa.String(length=40), nullable=True))
     op.add_column("run", sa.Column("origin", sa.Text(), nullable=True))
+    op.create_index(op.f("ix_task_step_ended_at"), "task", ["step", "ended_at"], unique=False)
+    op.create_table(
+        "step_total",
+        sa.Column("run_id", sa.String(length=200), nullable=False),
+        sa.Column("step", sa.String(length=40), nullable=False),
+        sa.Column("epoch", sa.Integer(), nullable=False),
+        sa.Column("sums", sa.Text(), nullable=True),
+        sa.Column("hits", sa.Text(), nullable=True),
+        sa.Column("updated_at", sa.Double(), nullable=False),
+        sa.ForeignKeyConstraint(["run_id"], ["run.run_id"], name=op.f("fk_step_total_run_id_run")),
+        sa.PrimaryKeyConstraint("run_id", "step", name=op.f("pk_step_total")),
+    )
     op.create_table(
         "version_event",
         sa.Column("id", sa.String(length=32), nullable=False),
@@ -87,7 +99,8 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    for table in ("lease", "backfill_day", "backfill", "review", "version_event"):
+    for table in ("lease", "backfill_day", "backfill", "review", "version_event", "step_total"):
         op.drop_table(table)
+    op.drop_index(op.f("ix_task_step_ended_at"), "task")
     for column in ("origin", "until_layer", "urgent"):
         op.drop_column("run", column)
