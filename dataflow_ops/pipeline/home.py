@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from dataflow_ops.errors import ConfigError
+from dataflow_ops.errors import ConfigError, DatabaseUnavailable
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 """A full disk is another fault: it is told as such."""
@@ -20,12 +21,14 @@ class Home:
     Attributes:
         path: the folder.
         root: storage root (``DATAFLOW_ROOT``, default the folder itself).
-        state_url: SQLAlchemy URL (``DATAFLOW_STATE_URL``, default ``state.db`` in the folder).
+        state_url: SQLAlchemy URL (``DATAFLOW_STATE_URL``, else the stack's of this home, else ``state.db``).
+        redis_url: where pause flags have a fast copy (``DATAFLOW_REDIS_URL``); ``None`` for none.
     """
 
     path: Path
     root: Path
     state_url: str
+    redis_url: str | None = None
 
 
 def open_home(path: Path, *, create: bool = True) -> Home:
@@ -37,7 +40,8 @@ def open_home(path: Path, *, create: bool = True) -> Home:
     from dataflow_ops.state.migrate import migrate
 
     path = path.absolute()
-    url = os.environ.get("DATAFLOW_STATE_URL", f"sqlite:///{path / 'state.db'}")
+    stack = _stack(path)
+    url = os.environ.get("DATAFLOW_STATE_URL") or stack.get("state_url") or f"sqlite:///{path / 'state.db'}"
     if not create and not path.is_dir():
         raise ConfigError(
             f"{path}: no DataFlow home here; `dataflow run JOB` makes one, or name another with --home"
@@ -55,5 +59,28 @@ def open_home(path: Path, *, create: bool = True) -> Home:
             ) from e
     if (create or url.startswith("sqlite")) and not os.access(path, os.W_OK | os.X_OK):
         raise ConfigError(f"{path}: you may not write here; name another folder with --home")
-    migrate(url)
-    return Home(path, root, url)
+    try:
+        migrate(url)
+    except DatabaseUnavailable as e:
+        if url != stack.get("state_url"):
+            raise
+        raise DatabaseUnavailable(f"{e}; is the stack up? `dataflow stack up --home {path}` starts it") from e
+    return Home(path, root, url, os.environ.get("DATAFLOW_REDIS_URL") or stack.get("redis_url"))
+
+
+def _stack(path: Path) -> dict[str, str]:
+    """Where the state of a home is that a stack keeps (``dataflow stack up`` wrote it down), else nothing.
+
+    So a line copied from the web page works in any terminal of the stack's owner.
+    """
+    note = path / "stack" / "connect.json"
+    try:
+        found = json.loads(note.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as e:
+        raise ConfigError(
+            f"{note}: a stack keeps this home's state, but the note of where can't be read ({e}); work as the"
+            " stack's owner, or set DATAFLOW_STATE_URL"
+        ) from e
+    return {name: str(found[name]) for name in ("state_url", "redis_url") if found.get(name)}
