@@ -15,6 +15,9 @@ from pydantic import BaseModel, ValidationError
 from dataflow_ops.errors import ConfigError
 from dataflow_ops.settings import JobSettings, SourceSettings
 
+OF_RUNS = "interval"
+"""The section that a run adds to its own copy of the settings."""
+
 
 def load_job(
     path: Path | str, overrides: Sequence[str] = (), sources: Sequence[SourceSettings] = ()
@@ -40,6 +43,10 @@ def load_job(
         raise ConfigError(f"{path}: a job file is a mapping with at least 'dataset: {{id: …}}'")
     for pair in overrides:
         _override(raw, pair)
+    if OF_RUNS in raw:
+        raise ConfigError(
+            f"{path}: '{OF_RUNS}' is written by a run, not by a job file; the day is given with --date"
+        )
     if sources and (raw.get("mixing") or {}).get("sampling"):
         for source in sources:
             if "domain" not in source.model_fields_set:
@@ -116,7 +123,7 @@ def _known_keys(location: tuple[int | str, ...]) -> list[str]:
         model = (
             annotation if get_origin(annotation) is Mapping else _section((annotation, *get_args(annotation)))
         )
-    return sorted(getattr(model, "model_fields", ()))
+    return sorted(set(getattr(model, "model_fields", ())) - {OF_RUNS})
 
 
 def _section(candidates: Sequence[Any]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import re
 from collections.abc import Mapping
@@ -9,6 +10,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from dataflow_ops.dates import check_template, has_date
+
+BY_DAY = ("files", "jsonl", "parquet", "warc")
+"""Kinds of sources that take ``{date}``."""
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 
 CRON_NAMES = ("@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly")
@@ -47,6 +52,8 @@ class SourceSettings(Section):
         url_field: column or JSON key holding the URL.
         html_extractor: ``resiliparse`` (fast) or ``trafilatura`` (accurate, about 15 times slower).
         main_content: extract the main content of HTML only, without menus.
+        late_days: an incremental run also takes the files of so many days before its own, where ``path`` or
+            ``include`` hold ``{date}``.
     """
 
     kind: Literal["files", "jsonl", "parquet", "warc", "git", "http"] = "files"
@@ -60,6 +67,25 @@ class SourceSettings(Section):
     url_field: str = "url"
     html_extractor: Literal["resiliparse", "trafilatura"] = "resiliparse"
     main_content: bool = True
+    late_days: Annotated[int, Field(ge=0, le=366)] = 0
+
+    @property
+    def dated(self) -> bool:
+        """Whether it lies in files by day."""
+        return has_date(self.path) or any(map(has_date, self.include))
+
+    @model_validator(mode="after")
+    def _days_can_be_told(self) -> Self:
+        for text in (self.path, *self.include):
+            check_template(text)
+        undated = [pattern for pattern in self.include if not has_date(pattern)]
+        if undated and len(undated) < len(self.include) and not has_date(self.path):
+            raise ValueError(f"include: {undated[0]!r} has no {{date}}, as the other patterns have")
+        if self.dated and self.kind not in BY_DAY:
+            raise ValueError(f"kind {self.kind} takes no {{date}}; {', '.join(BY_DAY)} do")
+        if self.late_days and not self.dated:
+            raise ValueError("late_days says how many earlier days count, but no {date} stands in the path")
+        return self
 
     @field_validator("path")
     @classmethod
@@ -331,6 +357,18 @@ class ScheduleSettings(Section):
         return value
 
 
+class IntervalSettings(Section):
+    """Which part of the sources an incremental run takes; kept with the run, never in a job file.
+
+    Attributes:
+        day: local date of the interval.
+        base: version whose files are left out, of sources that have no ``{date}``; ``""``: there is none.
+    """
+
+    day: dt.date
+    base: str = ""
+
+
 class JobSettings(Section):
     """A whole job file. Immutable; :func:`load_job` builds it."""
 
@@ -346,6 +384,7 @@ class JobSettings(Section):
     schedule: ScheduleSettings = ScheduleSettings()
     drift: DriftSettings = DriftSettings()
     run: RunSettings = RunSettings()
+    interval: IntervalSettings | None = None
 
     @model_validator(mode="after")
     def _sources_are_distinct(self) -> Self:

@@ -19,6 +19,9 @@ from dataflow_ops.observe.reader import StepReader
 from dataflow_ops.observe.spread import SHARED, SpreadCounter
 from dataflow_ops.settings import JobSettings
 
+FORMAT = 2
+"""Raised when a report's data can't be rendered by an older renderer."""
+
 
 def build_report_data(
     reader: StepReader,
@@ -58,7 +61,7 @@ def build_report_data(
     plan = tables.plan(chunks)
     funnel = tables.funnel(metrics, lost, measured)
     data: dict[str, Any] = {
-        "format": 2,
+        "format": FORMAT,
         "dataset": settings.dataset.id,
         "version": str(version_id or manifest.get("version") or settings.output.version),
         "mode": str(manifest.get("mode") or "full"),

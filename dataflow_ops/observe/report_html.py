@@ -120,11 +120,13 @@ def _header(data: Data) -> str:
 
 
 def _stands(data: Data) -> str:
-    """Whether the version was the current one when the report was made; if not, why, and what to do."""
+    """Whether the version is the current one; if not, why, and what to do."""
     if data.get("current") is None:
         return ""
     if data["current"]:
         return f'<p class="stands"><span class="tag good">{say("current")}</span></p>'
+    if (stands := data.get("stands")) in ("increment", "published", "rejected", "removed"):
+        return f'<p class="stands"><span class="tag">{say(f"stands_{stands}")}</span></p>'
     reasons = "".join(f"<li>{esc(reason, 2000)}</li>" for reason in data["waits"])
     why = f"{say('waits')}<ul>{reasons}</ul>" if reasons else say("not_promoted")
     approve = f"<code>dataflow versions approve {esc(shlex.quote(data['version']))}</code>"
@@ -277,7 +279,7 @@ def _next(data: Data) -> Html:
     ]
     if data["summary"]["dead"]:
         lines.append(("n_dead", "dataflow dead-letters list\ndataflow dead-letters retry --all"))
-    if data.get("current") is False:
+    if data.get("current") is False and data.get("stands", "waits") in ("waits", "held"):
         lines.append(("n_approve", f"dataflow versions approve {version}"))
     dataset = shlex.quote(data["dataset"])
     lines += [

@@ -43,6 +43,13 @@ TEXTS: dict[str, tuple[str, str]] = {
     "rate": ("records per second and worker", "每工作进程每秒记录数"),
     "current": ("current version", "当前版本"),
     "not_current": ("NOT current.", "未生效。"),
+    "stands_increment": (
+        "an increment: one interval's documents; the next full run contains them",
+        "增量版本：仅含该区间的文档，下次全量运行将包含它们",
+    ),
+    "stands_published": ("not the current version any more", "已不是当前版本"),
+    "stands_rejected": ("rejected by a person", "已被人工否决"),
+    "stands_removed": ("its shards were removed after their time of retention", "分片已按保留期限清除"),
     "waits": ("A person must look first:", "需人工查看："),
     "not_promoted": (
         "The run was not to make its version current (it was run with --set).",

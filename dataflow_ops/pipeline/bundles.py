@@ -14,7 +14,7 @@ from dataflow_ops.engine.runner import TaskOutcome
 from dataflow_ops.errors import DataFlowError, SourceChanged
 from dataflow_ops.job_file import load_job
 from dataflow_ops.pipeline.driver import RunFailed, RunPaused, StepReport
-from dataflow_ops.pipeline.finish import finish, paused_by
+from dataflow_ops.pipeline.finish import finish
 from dataflow_ops.pipeline.flow import STEPS, partitions, steps_until
 from dataflow_ops.pipeline.home import open_home
 from dataflow_ops.pipeline.run import dry_run_of
@@ -100,7 +100,7 @@ def start_run(
     Args:
         job: job file.
         home_path: home folder; made if need be.
-        mode: ``full``.
+        mode: ``full``, or ``incremental`` for the files of a day.
         run_id: the orchestrator's name for the run; the same name again is the same run.
         overrides: ``section.key=value`` pairs, merged before anything is hashed.
         until: last layer to run.
@@ -114,15 +114,17 @@ def start_run(
     """
     steps_until(until)
     settings = load_job(job, overrides)
+    date = data_date or data_date_of(settings, moment)
     if dry_run:
-        return _looked(run_id, until, promote or not overrides, dry_run_of(settings, until), log)
+        found = dry_run_of(settings, until, mode=mode, data_date=date, home_path=home_path)
+        return _looked(run_id, until, promote or not overrides, found, log)
     home = open_home(home_path)
     run_id = create_run(
         home,
         settings,
         mode,
         run_id=run_id,
-        data_date=data_date or data_date_of(settings, moment),
+        data_date=date,
         job_name=job.stem,
         promote=promote or not overrides,
         until=until,
@@ -167,8 +169,8 @@ def run_bundle(
         if step not in steps_until(bundle["until"]):
             log(f"{step}: left out, the run stops after layer '{bundle['until']}'")
             return {"step": step, "tasks": 0, "skipped": 0}
-        if session.row.state in ("FAILED", "PAUSED"):
-            session.state.set_run_state(bundle["run_id"], "RUNNING", "")
+        with _end_recorded(session):
+            session.driver.take_up()
         everything = partitions(step, session.driver.numbers(), session.driver.chunk_ids())
         mine = everything[bundle["index"] :: bundle["of"]]
         session.pool.resize(cores if len(mine) > 1 else 0)
@@ -235,8 +237,7 @@ def _end_recorded(session: Session) -> Iterator[None]:
         with told_plainly():
             yield
     except RunPaused:
-        flag = session.state.paused(session.row.run_id, session.settings.dataset.id)
-        _record(session, "PAUSED", paused_by(flag.who, flag.why) if flag else "paused")
+        session.state.settle_pause(session.row.run_id)
         raise
     except SourceChanged as e:
         _record(session, "FAILED", f"{type(e).__name__}: {e}")

@@ -17,8 +17,10 @@ from dataflow_ops.layers.export.manifest import (
     build_manifest,
     files_digest,
 )
+from dataflow_ops.pipeline.days import last_full
 from dataflow_ops.pipeline.flow import STEP_NAMES
 from dataflow_ops.pipeline.session import Session
+from dataflow_ops.pipeline.version_states import INCREMENT
 from dataflow_ops.state.records import StepMetrics
 from dataflow_ops.values import Output
 
@@ -85,6 +87,7 @@ def gather(session: Session) -> Facts:
         partitions=_rows(session, "plan", "partitions"),
         notes=notes,
         dead_letters=letters,
+        increment=session.row.mode == INCREMENT,
     )
     return Facts(manifest, links, metrics, hits, dead)
 
@@ -109,11 +112,14 @@ def dead_share(session: Session, facts: Facts) -> float:
 
 
 def previous_report(session: Session) -> dict[str, Any] | None:
-    """Report data of the version that is current now, for drift; None where there is none."""
-    current = session.state.current(session.settings.dataset.id)
-    if current is None:
+    """Report data of the last full version, for drift; None where there is none.
+
+    An increment is compared with nothing: one day is not expected to look like all of them.
+    """
+    last = last_full(session.state, session.settings.dataset.id)
+    if last is None or session.row.mode == INCREMENT:
         return None
-    uri = f"versions/{current.version_id}/report.json"
+    uri = f"versions/{last.version_id}/report.json"
     if session.chunks.blobs.stat(uri) is None:
         return None
     found: dict[str, Any] = json.loads(session.chunks.blobs.read(uri))

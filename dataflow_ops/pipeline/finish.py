@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dataflow_ops.errors import CorruptOutput
-from dataflow_ops.layers.export.manifest import canonical_json
 from dataflow_ops.observe.alarms import message
 from dataflow_ops.pipeline.facts import Facts, dead_share, gather, previous_report
 from dataflow_ops.pipeline.fates import fates_line, fates_of
@@ -21,9 +20,11 @@ from dataflow_ops.pipeline.publish import (
 )
 from dataflow_ops.pipeline.reporting import report_data, write_report
 from dataflow_ops.pipeline.session import Session
+from dataflow_ops.pipeline.settle import CURRENT, HELD, REFUSED, WAITS, settle
 from dataflow_ops.pipeline.tally import RunFailed
-from dataflow_ops.pipeline.version_states import PUBLISHED, WAITING, WITH_SET
+from dataflow_ops.pipeline.version_states import INCREMENT, PUBLISHED, REJECTED, WITH_SET
 from dataflow_ops.pipeline.waiting import reasons
+from dataflow_ops.state import version_events as events
 
 SAID_OTHERWISE = ("dead_share", "shortage")
 """Alarms that the end of a run tells as a reason to wait, and as a note of the mixing plan."""
@@ -70,11 +71,6 @@ class Finished:
         }
 
 
-def paused_by(who: str, why: str) -> str:
-    """Who paused a run, and why where they said so."""
-    return f"paused by {who}: {why}" if why else f"paused by {who}"
-
-
 def finish(session: Session, *, until: str | None = None, promote: bool = True) -> Finished:
     """Publish what the steps made, unless the run was to stop before export."""
     run_id, state = session.context.run_id, session.state
@@ -88,36 +84,44 @@ def finish(session: Session, *, until: str | None = None, promote: bool = True) 
     facts, made = _make(session)
     data = report_data(session, facts, previous_report(session))
     share = dead_share(session, facts)
-    now = session.state.current(session.settings.dataset.id)
-    # What is current already has been looked at.
-    known = now is not None and now.version_id == made.version_id
-    waits = [] if known else reasons(session, made.manifest, data, share)
-    current = _point(session, made, promote and not waits)
+    waits = [] if _settled(session, made) else reasons(session, made.manifest, data, share)
+    outcome = settle(session, made, promote, waits)
     data["waits"] = waits
     write_report(session, made.version_id, data)
-    final = "AWAITING_APPROVAL" if waits and not current else dead_state
-    session.end(final, "; ".join(waits))
+    final = "AWAITING_APPROVAL" if outcome == WAITS else dead_state
+    session.end(final, "; ".join(waits) if outcome == WAITS else "")
     return Finished(
         run_id,
         final,
         made.version_id,
         made.manifest_uri,
-        _say(session, made, current, waits, letters, data["alarms"]),
-        current,
-        _facts(made, waits or ([] if current else [WITH_SET]), letters, data["alarms"]),
+        _say(session, made, outcome, waits, letters, data["alarms"]),
+        outcome == CURRENT,
+        _facts(made, outcome, waits, letters, data["alarms"]),
     )
 
 
-def _facts(made: Published, waits: list[str], letters: int, alarms: list[dict[str, Any]]) -> dict[str, Any]:
+def _settled(session: Session, made: Published) -> bool:
+    """Whether somebody has looked at this very version before."""
+    if made.before == REJECTED or (made.before == PUBLISHED and session.row.mode == INCREMENT):
+        return True
+    now = session.state.current(session.settings.dataset.id)
+    return now is not None and now.version_id == made.version_id
+
+
+def _facts(
+    made: Published, outcome: str, waits: list[str], letters: int, alarms: list[dict[str, Any]]
+) -> dict[str, Any]:
     totals = made.manifest["totals"]
     return {
+        "increment": bool(made.manifest.get("increment")),
         "documents": totals["documents"],
         "tokens": totals["tokens"],
         "tokens_estimated": made.manifest["tokens_estimated"],
         "shards": len(made.manifest["shards"]),
         "fates": fates_of(made.manifest),
         "dead_letters": letters,
-        "waits": waits,
+        "waits": waits or ([WITH_SET] if outcome == HELD else []),
         "alarms": [{**alarm, "message": message(alarm)} for alarm in alarms],
         "notes": made.manifest["notes"],
     }
@@ -139,28 +143,31 @@ def _make(session: Session) -> tuple[Facts, Published]:
     raise RunFailed("what the version is made of is damaged again and again; check the disk")
 
 
-def _point(session: Session, made: Published, promote: bool) -> bool:
-    dataset = session.settings.dataset.id
-    now = session.state.current(dataset)
-    hooks = session.context.hooks
-    if now is None or now.version_id != made.version_id:
-        if not promote:
-            _mark(session, made.version_id, WAITING)
-            return False
-        hooks.reached("before pointer publish")
-        session.state.set_current(dataset, made.version_id, session.context.run_id)
-        hooks.reached("after pointer publish")
-    _mark(session, made.version_id, PUBLISHED)
-    # Written each time: a kill between the pointer and its mirror must not leave them apart.
-    mirror = {"dataset": dataset, "version": made.version_id, "manifest": made.manifest_uri}
-    session.chunks.blobs.put(f"versions/current_{dataset}.json", canonical_json(mirror), replace=True)
-    return True
-
-
-def _mark(session: Session, version_id: str, state: str) -> None:
-    dataset = session.settings.dataset.id
-    if any(v.version_id == version_id and v.state != state for v in session.state.versions(dataset)):
-        session.state.set_version_state(dataset, version_id, state)
+def _standing(session: Session, made: Published, outcome: str, waits: list[str]) -> list[str]:
+    """Lines on how the version stands; none where it is current."""
+    approve = f"dataflow versions approve {made.version_id}"
+    increment = session.row.mode == INCREMENT
+    if outcome == WAITS:
+        held = "NOT published" if increment else "NOT current"
+        return [f"  {held}, a person must look:", *(f"    {why}" for why in waits), f"  then: {approve}"]
+    if outcome == HELD:
+        held, aim = ("published", "publish it") if increment else ("current", "make it current")
+        return [f"  not {held}, because {WITH_SET}", f"  to {aim}: {approve}"]
+    if outcome == REFUSED:
+        said = next(
+            e
+            for e in session.state.version_events(session.settings.dataset.id)
+            if (e.version_id, e.action) == (made.version_id, events.REJECTED)
+        )
+        why = f": {said.note}" if said.note else ""
+        return [f"  not current, {said.who} rejected it{why}", f"  if it is well after all: {approve}"]
+    if outcome == INCREMENT:
+        same = "" if made.before == "" else " (with the same content as before)"
+        return [
+            f"  an increment of {session.row.data_date}{same}; the current version stays, and the next full"
+            " run contains it"
+        ]
+    return []
 
 
 def _letters(letters: int) -> str:
@@ -170,7 +177,7 @@ def _letters(letters: int) -> str:
 def _say(
     session: Session,
     made: Published,
-    current: bool,
+    outcome: str,
     waits: list[str],
     letters: int,
     alarms: list[dict[str, Any]],
@@ -186,13 +193,7 @@ def _say(
         f"  shards  {folder}",
         f"  report  {folder / 'report.html'}",
     ]
-    if waits:
-        lines.append("  NOT current, a person must look:")
-        lines += [f"    {reason}" for reason in waits]
-        lines.append(f"  then: dataflow versions approve {made.version_id}")
-    elif not current:
-        lines.append(f"  not current, because {WITH_SET}")
-        lines.append(f"  to make it current: dataflow versions approve {made.version_id}")
+    lines += _standing(session, made, outcome, waits)
     lines += [f"  alarm   {message(alarm)}" for alarm in alarms if alarm["kind"] not in SAID_OTHERWISE]
     if not waits:
         for source in made.manifest["sources"]:

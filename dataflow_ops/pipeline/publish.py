@@ -13,17 +13,20 @@ from dataflow_ops.layers.export.manifest import canonical_json
 from dataflow_ops.layers.export.verify import verify_script
 from dataflow_ops.pipeline.facts import Facts
 from dataflow_ops.pipeline.session import Session
-from dataflow_ops.pipeline.version_states import WAITING
+from dataflow_ops.pipeline.version_states import REMOVED, WAITING
+from dataflow_ops.state import version_events as events
+from dataflow_ops.state.records import VersionRecord
 from dataflow_ops.values import Output
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A version in its folder, recorded in state."""
+    """A version in its folder, recorded in state; ``before`` is its state before this run, ``""`` if new."""
 
     version_id: str
     manifest_uri: str
     manifest: dict[str, Any]
+    before: str = ""
 
 
 SHIPPED = (("export", ""), ("scatter", "fates"))
@@ -33,13 +36,11 @@ READ_WHOLE = (("discover", "chunks"), ("fetch", "files"), ("plan", ""))
 _HASHED_AT_ONCE = 4
 
 
-def known_version(session: Session, facts: Facts) -> str:
-    """Id of the version that has this very manifest already; ``""`` where there is none."""
+def known_version(session: Session, facts: Facts) -> VersionRecord | None:
+    """The version that has this very manifest already."""
     digest = hashlib.sha256(canonical_json(facts.manifest)).hexdigest()
-    for version in session.state.versions(session.settings.dataset.id):
-        if version.manifest_sha256 == digest:
-            return version.version_id
-    return ""
+    versions = session.state.versions(session.settings.dataset.id)
+    return next((v for v in versions if v.manifest_sha256 == digest), None)
 
 
 def damaged_outputs(session: Session, of: Sequence[tuple[str, str]]) -> list[str]:
@@ -88,8 +89,14 @@ def publish(session: Session, facts: Facts) -> Published:
     digest = hashlib.sha256(data).hexdigest()
     known = known_version(session, facts)
     date = session.row.data_date or "undated"
-    version_id = known or f"{settings.output.version}-{session.row.mode}-{date}-{digest[:12]}"
+    new_id = f"{settings.output.version}-{session.row.mode}-{date}-{digest[:12]}"
+    version_id = known.version_id if known else new_id
     folder = f"versions/{version_id}"
+    if known and known.state == REMOVED:
+        # Before its files are linked again: whoever removes them looks at the state while it does.
+        state.set_version_state(
+            settings.dataset.id, version_id, WAITING, events.RESTORED, session.context.run_id
+        )
     hooks.reached("before publish publish")
     for path, output in facts.links.items():
         _link(session, output, f"{folder}/{path}")
@@ -108,4 +115,5 @@ def publish(session: Session, facts: Facts) -> Published:
             WAITING,
         )
         hooks.reached("after commit publish")
-    return Published(version_id, f"{folder}/manifest.json", facts.manifest)
+    before = known.state if known else ""
+    return Published(version_id, f"{folder}/manifest.json", facts.manifest, before)

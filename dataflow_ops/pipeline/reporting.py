@@ -6,16 +6,19 @@ import datetime as dt
 import json
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dataflow_ops.observe.metrics import RunMetrics
-from dataflow_ops.observe.report import build_report_data
+from dataflow_ops.observe.report import FORMAT, build_report_data
 from dataflow_ops.observe.report_html import render
 from dataflow_ops.pipeline.facts import Facts
 from dataflow_ops.pipeline.look import rule_notes
 from dataflow_ops.pipeline.reader import RunReader
 from dataflow_ops.pipeline.session import Session
+from dataflow_ops.pipeline.version_states import INCREMENT, PUBLISHED, WAITING
+from dataflow_ops.state.records import VersionRecord
+from dataflow_ops.storage.blob import BlobStore
 
 
 def report_data(session: Session, facts: Facts, previous: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -90,6 +93,7 @@ def _skipped(session: Session, step: str) -> int:
 def write_report(session: Session, version_id: str, data: Mapping[str, Any]) -> None:
     """Write both files beside the version.
 
+    It says how the version stands now; :func:`refresh_report` mends that when somebody decides otherwise.
     A run that did no task for the version leaves the report that is there, but for how the version stands:
     its numbers would be those of finding everything done.
 
@@ -99,16 +103,17 @@ def write_report(session: Session, version_id: str, data: Mapping[str, Any]) -> 
         data: :func:`report_data`, with why a person must look first under ``waits``.
 
     """
-    now = session.state.current(session.settings.dataset.id)
-    current = now is not None and now.version_id == version_id
     blobs = session.chunks.blobs
+    record = next(
+        v for v in session.state.versions(session.settings.dataset.id) if v.version_id == version_id
+    )
+    current = record.is_current
     there = f"versions/{version_id}/report.json"
     found = json.loads(blobs.read(there)) if blobs.stat(there) is not None else None
     stands = {
         "version": version_id,
         "state": "AWAITING_APPROVAL" if data["waits"] and not current else data["state"],
-        "current": current,
-        "waits": [] if current else list(data["waits"]),
+        **standing(record, data["waits"]),
     }
     new = {**data, **stands}
     executed = any(t["tasks"] > t["tasks_skipped"] for t in data["throughput"])
@@ -122,6 +127,43 @@ def write_report(session: Session, version_id: str, data: Mapping[str, Any]) -> 
         elif current:
             # Compared with the current version, which it is itself, it would not have moved.
             new["drift"] = found["drift"]
-    text = json.dumps(new, ensure_ascii=False, indent=1, default=str)
-    blobs.put(there, text.encode(), replace=True)
-    blobs.put(f"versions/{version_id}/report.html", render(new).encode(), replace=True)
+    _put(blobs, version_id, new)
+
+
+def standing(record: VersionRecord, waits: Sequence[str] = ()) -> dict[str, Any]:
+    """How a version stands, as its report says it: ``stands``, ``current`` and ``waits``."""
+    if record.is_current:
+        stands = "current"
+    elif record.state == WAITING:
+        stands = "waits" if waits else "held"
+    else:
+        stands = (
+            "increment" if (record.mode, record.state) == (INCREMENT, PUBLISHED) else record.state.lower()
+        )
+    return {"stands": stands, "current": record.is_current, "waits": list(waits) if stands == "waits" else []}
+
+
+def refresh_report(
+    blobs: BlobStore, record: VersionRecord, state: str = "", waits: Sequence[str] = ()
+) -> None:
+    """Let a version's report say how it stands now. One that is gone, or of another format, stays as it is.
+
+    Args:
+        blobs: where versions lie.
+        record: the version as it is now.
+        state: of its run; ``""`` leaves what the report says.
+        waits: why a person must look.
+    """
+    there = f"versions/{record.version_id}/report.json"
+    if blobs.stat(there) is None:
+        return
+    found = json.loads(blobs.read(there))
+    new = {**found, **standing(record, waits), **({"state": state} if state else {})}
+    if new != found and found.get("format") == FORMAT:
+        _put(blobs, record.version_id, new)
+
+
+def _put(blobs: BlobStore, version_id: str, data: Mapping[str, Any]) -> None:
+    text = json.dumps(data, ensure_ascii=False, indent=1, default=str)
+    blobs.put(f"versions/{version_id}/report.json", text.encode(), replace=True)
+    blobs.put(f"versions/{version_id}/report.html", render(data).encode(), replace=True)

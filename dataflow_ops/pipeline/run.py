@@ -16,15 +16,18 @@ from dataflow_ops.errors import ConfigError, DataFlowError, SourceChanged
 from dataflow_ops.layers.ingest.discover import DiscoverStep
 from dataflow_ops.layers.ingest.listing import list_sources
 from dataflow_ops.pipeline.build import build_steps
+from dataflow_ops.pipeline.days import in_interval, listing_of
 from dataflow_ops.pipeline.driver import Reporter, RunPaused
-from dataflow_ops.pipeline.finish import Finished, finish, paused_by
+from dataflow_ops.pipeline.finish import Finished, finish
 from dataflow_ops.pipeline.flow import steps_until
 from dataflow_ops.pipeline.home import Home, open_home
-from dataflow_ops.pipeline.session import Session, create_run, latest_run
+from dataflow_ops.pipeline.session import Session, create_run, data_date_of, latest_run
 from dataflow_ops.pipeline.status import at_work
 from dataflow_ops.settings import JobSettings
 from dataflow_ops.state.machine import LIVE_RUNS
 from dataflow_ops.state.store import StateStore
+from dataflow_ops.storage.chunk_store import ChunkStore
+from dataflow_ops.storage.local import LocalStore
 
 INTERRUPTED = "interrupted; the same command goes on from there"
 IDLE_FROM = 32 * 2**20
@@ -55,7 +58,7 @@ def run_job(
     Args:
         settings: the job, overrides merged.
         home_path: home folder; made if need be.
-        mode: ``full``.
+        mode: ``full``, or ``incremental`` for the files of a day.
         until: last layer to run; None for all, with publishing.
         workers: worker processes; 0 for this one.
         reporter: hears of progress.
@@ -72,14 +75,15 @@ def run_job(
         DataFlowError: a systemic fault; run again to go on.
     """
     steps_until(until)
-    list_sources(settings)  # a wrong path is told before a run exists
+    date = data_date or data_date_of(settings)
+    list_sources(in_interval(settings, mode, date))  # a wrong path is told before a run exists
     home = open_home(home_path)
     run_id = create_run(
         home,
         settings,
         mode,
         run_id=run_id,
-        data_date=data_date,
+        data_date=date,
         job_name=job_name,
         promote=promote,
         until=until,
@@ -92,11 +96,13 @@ def run_job(
 def resume_run(
     home_path: Path, run_id: str | None, workers: int, reporter: Reporter, until: str | None = None
 ) -> Finished:
-    """Clear a run's pause flag and drive it to its end; it promotes as it was started to."""
+    """Clear a run's pause flag and drive it to its end; it ends and promotes as it was started to."""
     home = open_home(home_path, create=False)
     state = StateStore(home.state_url)
     try:
         run_id = run_id or latest_run(state)
+        row = state.get_run(run_id)
+        until = until or (row.until_layer if row else None)
         state.clear_pause("run", run_id)
     finally:
         state.close()
@@ -124,19 +130,43 @@ def pause_run(home_path: Path, run_id: str | None, who: str, why: str) -> str:
         state.close()
 
 
-def dry_run_of(settings: JobSettings, until: str | None = None, workers: int = 1) -> dict[str, Any]:
-    """What the sources hold and into how many chunks it would be cut; writes nothing.
+def dry_run_of(
+    settings: JobSettings,
+    until: str | None = None,
+    workers: int = 1,
+    *,
+    mode: str = "full",
+    data_date: str = "",
+    home_path: Path | None = None,
+) -> dict[str, Any]:
+    """What a run would find in the sources and into how many chunks it would be cut; starts nothing.
+
+    Args:
+        settings: the job.
+        until: last layer to run.
+        workers: worker processes.
+        mode: ``full`` or ``incremental``.
+        data_date: ISO date of the data; default today in the data set's time zone.
+        home_path: home folder, where the versions are that an incremental run builds on.
 
     Raises:
         ConfigError: whatever the run itself would refuse about the settings, sources and layer.
     """
     steps_until(until)
-    listing = list_sources(settings)
+    notes: list[str] = []
+    date = data_date or data_date_of(settings)
+    if home_path is not None and home_path.is_dir():
+        home = open_home(home_path, create=False)
+        with StateStore(home.state_url) as state:
+            settings = in_interval(settings, mode, date, state)
+            listing = listing_of(settings, state, ChunkStore(LocalStore(home.root)), notes.append)
+    else:
+        settings = in_interval(settings, mode, date)
+        listing = list_sources(settings)
     # Steps check their own settings when they are built: names of rules, the tokenizer's file.
     build_steps(RunContext("dry-run", settings, Path(os.devnull), "sqlite://"))
     found = DiscoverStep(settings, listing).chunks()
     rows: list[dict[str, Any]] = []
-    notes = []
     for source in settings.sources:
         mine = listing.filter(pc.equal(listing.column("source_id"), source.source_id))
         rows.append(
@@ -199,8 +229,7 @@ def _drive(
     with Session(home, run_id, workers, reporter, discover=True, hooks=hooks, tuning=tuning) as session:
         flag = session.state.paused(run_id, session.settings.dataset.id)
         if flag is not None:
-            session.begin()
-            session.end("PAUSED", paused_by(flag.who, flag.why))
+            session.state.settle_pause(run_id)
             return Finished.paused(run_id, flag.who, flag.why)
         if session.row.state == "RUNNING" and at_work(session.state, run_id):
             reporter.note("Another process is at work on this run; this one takes what is still open.")
@@ -209,9 +238,8 @@ def _drive(
             _run_steps(session, steps_until(until)[1:], workers)
             return finish(session, until=until, promote=promote or session.row.promote)
         except RunPaused:
-            flag = session.state.paused(run_id, session.settings.dataset.id)
+            flag = session.state.settle_pause(run_id)
             who, why = (flag.who, flag.why) if flag else ("somebody", "")
-            session.end("PAUSED", paused_by(who, why))
             return Finished.paused(run_id, who, why)
         except KeyboardInterrupt:
             with suppress(DataFlowError):  # the same command goes on whatever the run's row says

@@ -21,11 +21,12 @@ from dataflow_ops.engine.runner import give_back
 from dataflow_ops.engine.tidy import tidy
 from dataflow_ops.errors import ConfigError, DataFlowError, IllegalMove, LeaseLost
 from dataflow_ops.job_file import parse_job
-from dataflow_ops.layers.ingest.listing import list_sources
 from dataflow_ops.pipeline.build import build_steps
+from dataflow_ops.pipeline.days import in_interval, listing_of
 from dataflow_ops.pipeline.driver import Driver, Reporter
 from dataflow_ops.pipeline.home import Home
 from dataflow_ops.settings import JobSettings
+from dataflow_ops.state.records import RunRecord
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.storage.chunk_store import ChunkStore
 from dataflow_ops.storage.local import LocalStore
@@ -53,6 +54,8 @@ def create_run(
 ) -> str:
     """Create a run's row, or take up the live run of the same job, so that a double trigger is one run.
 
+    Runs of other modes, and incremental runs of other days, go on side by side.
+
     Args:
         home: where state is.
         settings: the job, overrides merged.
@@ -67,20 +70,27 @@ def create_run(
 
     Returns:
         The run's id.
+
+    Raises:
+        ConfigError: no such mode, not a date, or ``run_id`` is a run with other settings.
     """
     text = settings.model_dump_json()
+    date = data_date or data_date_of(settings)
     state = StateStore(home.state_url)
     try:
+        own = in_interval(settings, mode, date, state)
         if run_id:
             known = state.get_run(run_id)
-            if known is not None and known.settings == text:
+            if known is not None and known.mode == mode and _job_of(known) == text:
                 return run_id
             if known is not None:
                 raise ConfigError(f"run '{run_id}' exists with other settings; give this one another name")
         else:
-            live = state.live_run(settings.dataset.id)
-            if live is not None and live.settings == text and live.mode == mode:
-                return live.run_id
+            for live in state.live_runs(settings.dataset.id):
+                same_day = mode == "full" or live.data_date == date
+                if live.mode == mode and same_day and _job_of(live) == text:
+                    state.set_until(live.run_id, until)
+                    return live.run_id
             stamp = dt.datetime.now(dt.UTC).strftime("%Y%m%dT%H%M%S")
             run_id = f"{settings.dataset.id}-{mode}-{stamp}-{secrets.token_hex(2)}"
         state.create_run(
@@ -88,8 +98,8 @@ def create_run(
             settings.dataset.id,
             job_name or settings.dataset.id,
             mode,
-            text,
-            data_date or data_date_of(settings),
+            own.model_dump_json(),
+            date,
             promote,
             urgent=urgent,
             until_layer=until,
@@ -98,6 +108,11 @@ def create_run(
         return run_id
     finally:
         state.close()
+
+
+def _job_of(row: RunRecord) -> str:
+    """A run's settings as its job has them, without what the run added; of any age."""
+    return parse_job_text(row.settings, row.run_id).model_copy(update={"interval": None}).model_dump_json()
 
 
 class Session(AbstractContextManager["Session"]):
@@ -133,11 +148,20 @@ class Session(AbstractContextManager["Session"]):
         self.row = row
         self.settings = parse_job_text(row.settings, run_id)
         self.context = replace(
-            RunContext(run_id, self.settings, home.root, home.state_url, hooks=hooks or NoHooks()),
+            RunContext(
+                run_id,
+                self.settings,
+                home.root,
+                home.state_url,
+                redis_url=home.redis_url,
+                urgent=row.urgent,
+                hooks=hooks or NoHooks(),
+            ),
             **(tuning or {}),  # type: ignore[arg-type]
         )
         self.chunks = ChunkStore(LocalStore(home.root, self.context.disk))
-        listing: pa.Table | None = list_sources(self.settings) if discover else None
+        self._reporter = reporter
+        listing: pa.Table | None = self._list() if discover else None
         self.pool = Pool(self.context, build_steps, workers)
         self.steps = build_steps(self.context, listing)
         self.driver = Driver(
@@ -170,11 +194,14 @@ class Session(AbstractContextManager["Session"]):
     def discover(self, *, relist: bool = False) -> None:
         """Run ``discover`` in this process; with ``relist`` after a new look at the sources."""
         if relist:
-            self.steps = build_steps(self.context, list_sources(self.settings))
+            self.steps = build_steps(self.context, self._list())
             self.driver.steps = self.steps
             self.driver.has_listing = True
             self.driver.forget()
         self.driver.discover()
+
+    def _list(self) -> pa.Table:
+        return listing_of(self.settings, self.state, self.chunks, self._reporter.note)
 
     def begin(self) -> None:
         """Mark the run as running, unless another process that drives it has just ended it.

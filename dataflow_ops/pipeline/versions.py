@@ -169,6 +169,7 @@ class VersionBook(AbstractContextManager["VersionBook"]):
         run = self._state.get_run(record.run_id)
         if run is not None and run.state == "AWAITING_APPROVAL":
             self._state.set_run_state(record.run_id, "reject", f"{record.version_id} was rejected")
+        self._refresh(record.dataset, record.version_id)
         return record.version_id
 
     def events(self, dataset: str | None = None) -> Sequence[dict[str, Any]]:
@@ -209,6 +210,7 @@ class VersionBook(AbstractContextManager["VersionBook"]):
                 f" dataflow versions approve {record.version_id}"
             )
         self._make_current(record, events.ROLLED_BACK, who, note)
+        self._refresh(record.dataset, record.version_id)
         return record.version_id
 
     def _approve(self, record: VersionRecord, who: str, note: str) -> str:
@@ -223,6 +225,7 @@ class VersionBook(AbstractContextManager["VersionBook"]):
         if run is not None and run.state == "AWAITING_APPROVAL":
             dead = self._state.count_dead_letters("error", run_id=record.run_id)
             self._state.set_run_state(record.run_id, "approve_with_dead" if dead else "approve", "")
+        self._refresh(record.dataset, record.version_id)
         return record.version_id
 
     def _check(self, record: VersionRecord, become: str) -> None:
@@ -234,6 +237,7 @@ class VersionBook(AbstractContextManager["VersionBook"]):
 
     def _make_current(self, record: VersionRecord, action: str, who: str, note: str) -> None:
         self._check(record, "become current")
+        before = self._state.current(record.dataset)
         if record.state == REJECTED:
             # A kill before the pointer moves leaves it waiting: nobody has let it become current yet.
             self._state.set_version_state(record.dataset, record.version_id, WAITING)
@@ -242,6 +246,17 @@ class VersionBook(AbstractContextManager["VersionBook"]):
             self._state.set_version_state(record.dataset, record.version_id, PUBLISHED)
         mirror = {"dataset": record.dataset, "version": record.version_id, "manifest": record.manifest_uri}
         self._blobs.put(f"versions/current_{record.dataset}.json", canonical_json(mirror), replace=True)
+        if before is not None and before.version_id != record.version_id:
+            self._refresh(record.dataset, before.version_id)
+
+    def _refresh(self, dataset: str, version_id: str) -> None:
+        """Let the version's report say how it stands now."""
+        from dataflow_ops.pipeline.reporting import refresh_report
+
+        record = next(v for v in self._state.versions(dataset) if v.version_id == version_id)
+        run = self._state.get_run(record.run_id)
+        waits = self._waits(record)
+        refresh_report(self._blobs, record, "" if run is None else run.state, [waits] if waits else [])
 
     def report_path(self, version: str | None, dataset: str | None = None) -> Path:
         """Where the report lies."""

@@ -6,7 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from dataflow_ops.pipeline.days import last_full
 from dataflow_ops.pipeline.session import Session
+from dataflow_ops.pipeline.version_states import INCREMENT
 
 
 def reasons(
@@ -20,7 +22,9 @@ def reasons(
         data: of its report, for drift.
         dead_share: dead share of its input records.
     """
-    found = emptied(manifest, current_manifest(session))
+    # A day without documents is nothing unusual, and no day looks like all of them together.
+    full = session.row.mode != INCREMENT
+    found = emptied(manifest, last_full_manifest(session)) if full else []
     limit = session.settings.run.max_dead_share
     if dead_share > limit:
         found.append(f"{dead_share:.2%} of the input records are dead, above {limit:.2%}")
@@ -53,10 +57,10 @@ def emptied(manifest: Mapping[str, Any], current: Mapping[str, Any] | None) -> l
     return found
 
 
-def current_manifest(session: Session) -> dict[str, Any] | None:
-    """Manifest of the version that is current now; None where there is none."""
-    current = session.state.current(session.settings.dataset.id)
-    if current is None or session.chunks.blobs.stat(current.manifest_uri) is None:
+def last_full_manifest(session: Session) -> dict[str, Any] | None:
+    """Manifest of the version that a full one is compared with; None where there is none."""
+    last = last_full(session.state, session.settings.dataset.id)
+    if last is None or session.chunks.blobs.stat(last.manifest_uri) is None:
         return None
-    found: dict[str, Any] = json.loads(session.chunks.blobs.read(current.manifest_uri))
+    found: dict[str, Any] = json.loads(session.chunks.blobs.read(last.manifest_uri))
     return found

@@ -18,6 +18,7 @@ APPROVED = "approved"
 REJECTED = "rejected"
 ROLLED_BACK = "rolled_back"
 REMOVED = "removed"
+RESTORED = "restored"
 ONCE = frozenset({PUBLISHED})
 """What happens to a version once, however often a killed run says it again."""
 
@@ -27,7 +28,8 @@ class VersionEvent:
     """One decision.
 
     ``action`` is ``published`` (by the run ``who``), ``promoted`` (a later run made it current),
-    ``approved``, ``rejected``, ``rolled_back`` (a person made it current again) or ``removed``.
+    ``approved``, ``rejected``, ``rolled_back`` (a person made it current again), ``removed`` or ``restored``
+    (a run made it again).
     """
 
     dataset: str
@@ -43,10 +45,10 @@ class VersionEvents:
 
     db: Database
 
-    def add_version_event(self, dataset: str, version_id: str, action: str, who: str, note: str = "") -> None:
-        """Record a decision; that a version was published is recorded once."""
+    def add_version_event(self, dataset: str, version_id: str, action: str, who: str, note: str = "") -> bool:
+        """Record a decision; that a version was published is recorded once. Returns whether it is new."""
         with self.db.write() as connection:
-            record_event(connection, self.db, dataset, version_id, action, who, note)
+            return record_event(connection, self.db, dataset, version_id, action, who, note)
 
     def version_events(self, dataset: str | None = None, limit: int = 1000) -> list[VersionEvent]:
         """What happened to the versions (of a data set), newest first."""
@@ -70,7 +72,7 @@ def record_event(
     action: str,
     who: str,
     note: str = "",
-) -> None:
+) -> bool:
     """:meth:`VersionEvents.add_version_event` inside the caller's transaction."""
     once = hashlib.sha256(f"{action}\0{dataset}\0{version_id}".encode()).hexdigest()[:32]
     row = {
@@ -82,4 +84,8 @@ def record_event(
         "note": note,
         "created_at": connection.execute(sa.select(db.now)).scalar_one(),
     }
+    there = sa.select(version_event.c.id).where(version_event.c.id == row["id"])
+    if connection.execute(there).scalar() is not None:
+        return False
     insert_missing(connection, version_event, [row])
+    return True

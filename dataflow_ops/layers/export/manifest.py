@@ -96,6 +96,7 @@ def build_manifest(
     notes: Sequence[str] = (),
     dead_letters: int = 0,
     base: Mapping[str, object] | None = None,
+    increment: bool = False,
 ) -> dict[str, Any]:
     """Put a manifest together; a pure function of its arguments, whose order does not matter.
 
@@ -113,6 +114,7 @@ def build_manifest(
         notes: rows of ``plan.notes``.
         dead_letters: what the steps counted as dead, and one for every chunk that was given up.
         base: the version that an incremental one builds on (``version``, ``manifest_sha256``), or None.
+        increment: whether it holds the documents of an interval only, and builds on nothing.
 
     Returns:
         A JSON-able mapping; write it with :func:`canonical_json`.
@@ -123,6 +125,7 @@ def build_manifest(
         "format": FORMAT,
         "dataset": settings.dataset.id,
         "base": dict(base) if base else None,
+        **({"increment": True} if increment else {}),
         "job": job_settings(settings),
         "sources": [
             {
@@ -178,7 +181,7 @@ def files_digest(files: Iterable[tuple[str, str]]) -> str:
 
 def job_settings(settings: JobSettings) -> dict[str, Any]:
     """The settings that shaped the version: no places (paths, endpoints), and nothing of how the run went."""
-    job = settings.model_dump(mode="json", exclude={"run", "drift", "sources", "schedule"})
+    job = settings.model_dump(mode="json", exclude={"run", "drift", "sources", "schedule", "interval"})
     job["ingest"] = {"chunk_mb": job["ingest"]["chunk_mb"]}
     job["filter_model"].pop("endpoint")
     job["mixing"].pop("tokenizer")

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from dataflow_ops.dates import days_until
 from dataflow_ops.errors import ConfigError, UnreadableFile
 from dataflow_ops.layers.ingest.sources import KINDS, open_path
+from dataflow_ops.layers.ingest.sources.days import of_days
 from dataflow_ops.layers.ingest.sources.listed import LeftOut, SourceFile
 from dataflow_ops.media import unpacked_bytes
 from dataflow_ops.ranges import cuts, is_splittable
-from dataflow_ops.settings import JobSettings, SourceSettings
+from dataflow_ops.settings import IntervalSettings, JobSettings, SourceSettings
 
 LISTED = pa.schema(
     [
@@ -31,6 +35,9 @@ LISTED = pa.schema(
 )
 """One row for each file, in ascending order of (source_id, path)."""
 
+SAME_FILE = ("source_id", "path", "size", "mtime_ns", "etag")
+"""Columns that tell whether a listed file is one that was listed before."""
+
 LEFT_OUT = b"left_out"
 """Key of the table's metadata: JSON of source id -> reason -> entries left out on purpose."""
 
@@ -42,7 +49,7 @@ UNKNOWN_SIZE = 100_000
 
 
 def list_sources(settings: JobSettings) -> pa.Table:
-    """List every file of every source.
+    """List every file of every source; of an interval, the days' files of sources that have ``{date}``.
 
     Raises:
         ConfigError: the job has no sources, or one of them is not there.
@@ -57,7 +64,7 @@ def list_sources(settings: JobSettings) -> pa.Table:
     blocks = [LISTED.empty_table()]
     for source in settings.sources:
         counter = left_out[source.source_id] = Counter()
-        found = KINDS[source.kind](source, counter)
+        found = KINDS[source.kind](_in_interval(source, settings.interval), counter)
         while rows := [_row(source, file, limit) for file in islice(found, _BLOCK)]:
             blocks.append(pa.Table.from_pylist(rows, schema=LISTED))
     facts = {name: dict(sorted(counter.items())) for name, counter in sorted(left_out.items())}
@@ -80,6 +87,28 @@ def chunk_bytes(settings: JobSettings) -> int:
 def weight(path: str, size: int) -> int:
     """Unpacked bytes that a listed file counts for."""
     return UNKNOWN_SIZE if size < 0 else unpacked_bytes(path, size)
+
+
+def without(listing: pa.Table, known: pa.Table, source_ids: Sequence[str]) -> pa.Table:
+    """The listing less those files of some sources that are known as they are.
+
+    Args:
+        listing: from :func:`list_sources`.
+        known: with the columns of :data:`SAME_FILE`.
+        source_ids: sources of which known files are left out.
+    """
+    numbered = listing.select(SAME_FILE).append_column("row", pa.array(range(listing.num_rows), pa.int64()))
+    concerned = numbered.filter(pc.is_in(numbered["source_id"], pa.array(source_ids, pa.string())))
+    new = concerned.join(known.select(SAME_FILE), list(SAME_FILE), join_type="left anti")["row"]
+    others = numbered.filter(pc.invert(pc.is_in(numbered["source_id"], pa.array(source_ids, pa.string()))))
+    rows = pa.concat_arrays([new.combine_chunks(), others["row"].combine_chunks()])
+    return listing.take(rows.take(pc.sort_indices(rows)))
+
+
+def _in_interval(source: SourceSettings, interval: IntervalSettings | None) -> SourceSettings:
+    if interval is None or not source.dated:
+        return source
+    return of_days(source, days_until(interval.day, source.late_days))
 
 
 def _row(source: SourceSettings, file: SourceFile, limit: int) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from dataflow_ops.dates import has_date, of_any_day, root_and_template
 from dataflow_ops.errors import ConfigError
 from dataflow_ops.layers.ingest.sources.names import unescape
 from dataflow_ops.settings import SourceSettings
@@ -21,11 +22,13 @@ class Root:
         folder: paths inside the source are relative to it.
         single: name of the only file, ``""`` for folders and patterns.
         pattern: pattern relative to ``folder``, ``""`` if there is none.
+        template: the same with ``{date}`` in it, where the path has one.
     """
 
     folder: Path
     single: str = ""
     pattern: str = ""
+    template: str = ""
 
 
 def root_of(source: SourceSettings) -> Root:
@@ -34,6 +37,8 @@ def root_of(source: SourceSettings) -> Root:
     Raises:
         ConfigError: there is nothing of that name.
     """
+    if has_date(source.path):
+        return _dated(source)
     path = Path(source.path).expanduser()
     if path.is_dir():
         return Root(path)
@@ -46,7 +51,23 @@ def root_of(source: SourceSettings) -> Root:
         if folder.is_dir():
             return Root(folder, pattern="/".join(parts[wild:]))
         path = folder
-    raise ConfigError(
+    raise _absent(source, path)
+
+
+def _dated(source: SourceSettings) -> Root:
+    """With ``{date}``: the last folder before it (before a pattern, where one stands in front of it)."""
+    before, template = root_and_template(source.path)
+    parts = Path(before).expanduser().parts
+    wild = next((i for i, part in enumerate(parts) if _WILD & set(part)), len(parts))
+    folder = Path(*parts[:wild])
+    if not folder.is_dir():
+        raise _absent(source, folder)
+    template = "/".join([*parts[wild:], template])
+    return Root(folder, pattern=of_any_day(template), template=template)
+
+
+def _absent(source: SourceSettings, path: Path) -> ConfigError:
+    return ConfigError(
         f"source '{source.source_id}': {os.fspath(path)} does not exist"
         " (relative paths count from the folder the command was started in)"
     )

@@ -7,9 +7,10 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from dataflow_ops.layers.ingest.sources.days import starts
 from dataflow_ops.layers.ingest.sources.listed import LeftOut, SourceFile
 from dataflow_ops.layers.ingest.sources.names import escape
-from dataflow_ops.layers.ingest.sources.patterns import Patterns
+from dataflow_ops.layers.ingest.sources.patterns import OTHER_DAY, Patterns
 from dataflow_ops.layers.ingest.sources.roots import root_of
 from dataflow_ops.media import Media, media_of, sniff
 from dataflow_ops.settings import SourceSettings
@@ -36,9 +37,9 @@ def walk(source: SourceSettings, left_out: LeftOut) -> Iterator[tuple[SourceFile
         status = path.stat()
         yield _file(root.single, status), path
         return
-    patterns = Patterns(source, root.pattern)
+    patterns = Patterns(source, root.pattern, root.template)
     inside = os.path.realpath(root.folder)
-    pending = [("", os.fspath(root.folder))]
+    pending = list(starts(source, root, patterns.is_hidden))
     while pending:
         base, folder = pending.pop()
         try:
@@ -54,7 +55,7 @@ def walk(source: SourceSettings, left_out: LeftOut) -> Iterator[tuple[SourceFile
             elif entry.is_dir(follow_symlinks=False):
                 pending.append((f"{path_inside}/", entry.path))
             elif reason := _unfit(entry, inside) or patterns.verdict(path_inside):
-                left_out[reason] += 1
+                left_out[reason] += reason != OTHER_DAY
             else:
                 try:
                     status = entry.stat()

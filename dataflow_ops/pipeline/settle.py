@@ -1,0 +1,80 @@
+"""What becomes of a version that a run has made: current, an increment, or held until a person decides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dataflow_ops.layers.export.manifest import canonical_json
+from dataflow_ops.pipeline.publish import Published
+from dataflow_ops.pipeline.reporting import refresh_report
+from dataflow_ops.pipeline.session import Session
+from dataflow_ops.pipeline.version_states import INCREMENT, PUBLISHED, REJECTED, WAITING, WITH_SET
+from dataflow_ops.state import version_events as events
+
+CURRENT = "current"
+WAITS = "waits"
+HELD = "held"
+REFUSED = "refused"
+"""Outcomes, beside :data:`INCREMENT`: waits for reasons of its own; held, as the run was not to promote."""
+
+
+def settle(session: Session, made: Published, promote: bool, waits: Sequence[str]) -> str:
+    """Move the pointer or leave it, and write down what was decided; doing it again changes nothing.
+
+    Args:
+        session: the run.
+        made: the version.
+        promote: whether it may become current (an increment: be published) by itself.
+        waits: why a person must look first.
+
+    Returns:
+        ``current``, ``incremental`` (published as an increment), ``waits``, ``held`` or ``refused`` (a person
+        rejected this very version before).
+    """
+    state, dataset, run_id = session.state, session.settings.dataset.id, session.context.run_id
+    now = state.current(dataset)
+    is_current = now is not None and now.version_id == made.version_id
+    outcome = _outcome(session.row.mode, made.before, is_current, promote, bool(waits))
+    notes = {
+        CURRENT: "became current",
+        INCREMENT: f"an increment of {session.row.data_date}",
+        HELD: WITH_SET,
+        WAITS: "; ".join(waits),
+    }
+    # Also after a kill right behind the version's first record; what was settled before has its event.
+    first = made.before in ("", WAITING) and state.add_version_event(
+        dataset, made.version_id, events.PUBLISHED, run_id, notes[outcome]
+    )
+    if outcome == CURRENT:
+        if not is_current:
+            session.context.hooks.reached("before pointer publish")
+            state.set_current(dataset, made.version_id, run_id, "" if first else events.PROMOTED)
+            session.context.hooks.reached("after pointer publish")
+        _mark(session, made.version_id, PUBLISHED)
+        # Written each time: a kill between the pointer and its mirror must not leave them apart.
+        mirror = {"dataset": dataset, "version": made.version_id, "manifest": made.manifest_uri}
+        session.chunks.blobs.put(f"versions/current_{dataset}.json", canonical_json(mirror), replace=True)
+        if now is not None and not is_current:
+            replaced = next(v for v in state.versions(dataset) if v.version_id == now.version_id)
+            refresh_report(session.chunks.blobs, replaced)
+    elif outcome == INCREMENT:
+        _mark(session, made.version_id, PUBLISHED)
+    elif outcome != REFUSED:
+        _mark(session, made.version_id, WAITING)
+    return outcome
+
+
+def _outcome(mode: str, before: str, is_current: bool, promote: bool, waits: bool) -> str:
+    if before == REJECTED:
+        return REFUSED
+    if is_current or (mode != INCREMENT and promote and not waits):
+        return CURRENT
+    if mode == INCREMENT and (before == PUBLISHED or (promote and not waits)):
+        return INCREMENT
+    return WAITS if waits else HELD
+
+
+def _mark(session: Session, version_id: str, state: str) -> None:
+    dataset = session.settings.dataset.id
+    if any(v.version_id == version_id and v.state != state for v in session.state.versions(dataset)):
+        session.state.set_version_state(dataset, version_id, state)

@@ -1,0 +1,187 @@
+"""Which tasks runs still want. Everything else may be cleared away.
+
+Whoever clears away first takes the state, then the files, and holds the rows meanwhile: a run that wants the
+same task again waits for the transaction, finds the task open, and makes it anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import sqlalchemy as sa
+
+from dataflow_ops.state.database import LOCK_QUEUE, Database
+from dataflow_ops.state.machine import LIVE_RUNS, move
+from dataflow_ops.state.tables import (
+    cursor,
+    dataset_version,
+    metric,
+    rule_hit,
+    run,
+    run_task,
+    task,
+    task_output,
+)
+from dataflow_ops.state.versions import REMOVED
+
+_FREE = ("PENDING", "CANCELLED", "FAILED", "DEAD")
+"""States of a task that nobody works on and that has no outputs to rely on."""
+_UNLINKED = ~sa.exists().where(run_task.c.task_key == task.c.key)
+
+
+class Kept:
+    """Tasks that are wanted, and the clearing away of others."""
+
+    db: Database
+
+    def forgettable_runs(self, older_than_s: float) -> list[str]:
+        """Ended runs that still hold tasks and need none: of no version that is kept, and not recent.
+
+        The newest run of each data set and mode needs its tasks, so that the next one finds what is done.
+
+        Args:
+            older_than_s: seconds since the run's last move.
+        """
+        newest = (
+            sa.select(
+                run.c.run_id,
+                sa.func.row_number()
+                .over(
+                    partition_by=(run.c.dataset, run.c.mode),
+                    order_by=(run.c.created_at.desc(), run.c.run_id.desc()),
+                )
+                .label("place"),
+            )
+        ).subquery()
+        kept = sa.select(dataset_version.c.run_id).where(dataset_version.c.state != REMOVED)
+        query = (
+            sa.select(run.c.run_id)
+            .join(newest, newest.c.run_id == run.c.run_id)
+            .where(
+                newest.c.place > 1,
+                run.c.state.not_in(LIVE_RUNS),
+                run.c.updated_at < self.db.now - older_than_s,
+                run.c.run_id.not_in(kept),
+                sa.exists().where(run_task.c.run_id == run.c.run_id),
+            )
+            .order_by(run.c.created_at, run.c.run_id)
+        )
+        with self.db.read() as connection:
+            return list(connection.execute(query).scalars())
+
+    def forget_tasks_of(self, run_id: str, older_than_s: float) -> int:
+        """Unlink an ended run from its tasks, unless it has moved again since; return from how many."""
+        with self.db.write() as connection:
+            self.db.lock(connection, LOCK_QUEUE)
+            still = sa.select(run.c.run_id).where(
+                run.c.run_id == run_id,
+                run.c.state.not_in(LIVE_RUNS),
+                run.c.updated_at < self.db.now - older_than_s,
+            )
+            if connection.execute(still.with_for_update()).scalar() is None:
+                return 0
+            gone = sa.delete(run_task).where(run_task.c.run_id == run_id).returning(run_task.c.task_key)
+            return len(connection.execute(gone).all())
+
+    def unwanted_tasks(
+        self, older_than_s: float, forgotten: Sequence[str] = (), limit: int = 1000
+    ) -> list[str]:
+        """Keys of tasks with stored outputs that no run holds, ended so long ago.
+
+        Args:
+            older_than_s: seconds since the task ended.
+            forgotten: count these runs as if they held nothing (a rehearsal).
+            limit: at most so many.
+        """
+        linked = sa.exists().where(run_task.c.task_key == task.c.key)
+        if forgotten:
+            linked = linked.where(run_task.c.run_id.not_in(forgotten))
+        query = (
+            sa.select(task.c.key)
+            .where(
+                task.c.state.in_(("SUCCESS", *_FREE)),
+                sa.func.coalesce(task.c.ended_at, task.c.created_at) < self.db.now - older_than_s,
+                ~linked,
+                sa.exists().where(task_output.c.task_key == task.c.key),
+            )
+            .order_by(task.c.key)
+            .limit(limit)
+        )
+        with self.db.read() as connection:
+            return list(connection.execute(query).scalars())
+
+    def open_unwanted(self, keys: Sequence[str]) -> int:
+        """SUCCESS → PENDING for those of these tasks that no run holds: what is in state never lies.
+
+        Returns:
+            How many were moved.
+        """
+        with self.db.write() as connection:
+            self.db.lock(connection, LOCK_QUEUE)
+            moved = connection.execute(
+                sa.update(task)
+                .where(self.db.among(task.c.key, keys), task.c.state == "SUCCESS", _UNLINKED)
+                .values(state=move("SUCCESS", "ghost"), attempt=0)
+                .returning(task.c.key)
+            ).all()
+        return len(moved)
+
+    @contextmanager
+    def emptied_tasks(self, keys: Sequence[str]) -> Iterator[Mapping[str, Sequence[str]]]:
+        """Hold those of these tasks that are open and that no run holds; their outputs' rows go at the end.
+
+        Yields:
+            Key → URIs of its outputs, to be deleted inside the block. Nobody can claim the tasks meanwhile;
+            an error leaves their rows, so that the files are found again.
+        """
+        with self.db.write() as connection:
+            self.db.lock(connection, LOCK_QUEUE)
+            held = list(
+                connection.execute(
+                    sa.select(task.c.key)
+                    .where(self.db.among(task.c.key, keys), task.c.state.in_(_FREE), _UNLINKED)
+                    .order_by(task.c.key)
+                    .with_for_update()
+                ).scalars()
+            )
+            found: dict[str, list[str]] = {key: [] for key in held}
+            of_held = self.db.among(task_output.c.task_key, held)
+            for key, uri in connection.execute(
+                sa.select(task_output.c.task_key, task_output.c.uri).where(of_held)
+            ):
+                found[key].append(uri)
+            yield found
+            for table in (task_output, metric, rule_hit):
+                connection.execute(sa.delete(table).where(self.db.among(table.c.task_key, held)))
+            connection.execute(sa.delete(cursor).where(self.db.among(cursor.c.task_id, held)))
+
+    def stored_uris(self, key_prefix: str) -> set[str]:
+        """URIs of all recorded outputs of tasks whose key begins so (hexadecimal digits)."""
+        c = task_output.c
+        after = f"{int(key_prefix, 16) + 1:0{len(key_prefix)}x}"
+        query = sa.select(c.uri).where(c.task_key >= key_prefix)
+        if len(after) == len(key_prefix):
+            query = query.where(c.task_key < after)
+        with self.db.read() as connection:
+            return set(connection.execute(query).scalars())
+
+    def keys_at_work(self) -> list[str]:
+        """Keys of tasks that somebody works on now."""
+        with self.db.read() as connection:
+            return list(connection.execute(sa.select(task.c.key).where(task.c.state == "RUNNING")).scalars())
+
+    def keys_held(self, keys: Sequence[str]) -> set[str]:
+        """Those of these tasks that a run holds."""
+        query = sa.select(run_task.c.task_key).where(self.db.among(run_task.c.task_key, keys)).distinct()
+        with self.db.read() as connection:
+            return set(connection.execute(query).scalars())
+
+    @contextmanager
+    def removed_version(self, dataset: str, version_id: str) -> Iterator[bool]:
+        """Hold a version while its files are deleted; False where it is not REMOVED (any more)."""
+        c = dataset_version.c
+        query: sa.Select[Any] = sa.select(c.state).where(c.dataset == dataset, c.version_id == version_id)
+        with self.db.write() as connection:
+            yield connection.execute(query.with_for_update()).scalar() == REMOVED
