@@ -2,86 +2,133 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+import datetime as dt
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Literal
 
-import yaml
-from airflow.sdk import DAG, Param, TaskGroup  # noqa: TID253 - this package is where Airflow belongs
+from airflow.sdk import (  # noqa: TID253 - this package is where Airflow belongs
+    DAG,
+    CronDataIntervalTimetable,
+    TaskGroup,
+)
 
+from dataflow_ops.airflow.approval import Approval, answer_form
+from dataflow_ops.airflow.assets import asset_of
+from dataflow_ops.airflow.docs import dag_doc
+from dataflow_ops.airflow.gate import Gate
 from dataflow_ops.airflow.operators import Bundle, Finish, Ranges, Start
+from dataflow_ops.airflow.params import form
+from dataflow_ops.airflow.places import RETRIES
+from dataflow_ops.airflow.retry import OnlyWhereItHelps
+from dataflow_ops.airflow.steps import CPU, shown
+from dataflow_ops.job_file import load_job
 from dataflow_ops.pipeline.flow import LAYERS, STEPS
 
+Mode = Literal["full", "incremental"]
 
-def corpus_dag(
-    job: Path,
-    home: Path,
-    *,
-    mode: str = "full",
-    schedule: str | None = None,
-    cores: int = 2,
-    retries: int = 2,
-) -> DAG:
+RUNS: Final[dict[str, int]] = {"full": 1, "incremental": 4}
+"""Most runs of a DAG at a time."""
+LAYER_TITLES: Final[dict[str, str]] = {
+    "ingest": "Ingest · 采集",
+    "parse": "Parse · 解析",
+    "filter": "Filter · 过滤",
+    "dedup": "Dedup · 去重",
+    "score": "Score · 评分",
+    "mix": "Mix · 配比",
+    "export": "Export · 导出",
+}
+SINCE: Final = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
+"""Airflow makes no task of a run of an earlier day; a backfill may reach far back."""
+
+
+def corpus_dag(job: Path, home: Path, *, mode: Mode = "full", cores: int = 1, retries: int = RETRIES) -> DAG:
     """The DAG ``<dataset>__<mode>`` of one job file.
 
     Task groups follow the layers; each step is one mapped task over the bundles of partitions that
-    ``start`` fixed. Only references (run id, bundle number) travel between tasks.
+    ``start`` fixed. Only references (run id, bundle number) travel between tasks. Tasks further down weigh
+    more, so that a run that has begun goes ahead of one that has not.
 
     Args:
         job: job file.
         home: DataFlow's home folder (state and storage), as ``--home`` of the command line.
-        mode: ``full``.
-        schedule: cron expression, or None for runs on demand.
+        mode: ``full`` (weekly unless the job says otherwise) or ``incremental`` (daily).
         cores: worker processes inside one task.
         retries: of each Airflow task; they cover lost workers, what fails in a chunk is tried again inside.
+
+    Raises:
+        ConfigError: the job file is wrong; it says where.
     """
-    dataset = str(yaml.safe_load(job.read_text(encoding="utf-8"))["dataset"]["id"])
+    settings = load_job(job)
+    dataset, zone = settings.dataset.id, settings.dataset.timezone
+    cron = getattr(settings.schedule, mode)
+    common = {"home": str(home), "dataset": dataset}
     with DAG(
         dag_id=f"{dataset}__{mode}",
-        schedule=schedule,
+        description=settings.dataset.description or f"Makes versions of {dataset} ({mode})",
+        schedule=None if cron is None else CronDataIntervalTimetable(cron, timezone=zone),
+        start_date=SINCE,
         catchup=False,
-        max_active_runs=1,
-        tags=["dataflow", dataset],
-        doc_md=f"Makes a version of **{dataset}** from `{job.name}`. In a terminal: `dataflow status`.",
-        params={
-            "until": Param(
-                None,
-                type=["null", "string"],
-                enum=[None, *LAYERS],
-                title="Stop after layer",
-                description="Empty runs the whole way to a published version.",
-            ),
-            "overrides": Param(
-                [],
-                type="array",
-                items={"type": "string"},
-                title="Overrides",
-                description="section.key=value, one a line; merged into the job before anything is hashed.",
-            ),
-            "promote": Param(
-                False,
-                type="boolean",
-                title="Promote",
-                description="With overrides: let the version become current. Without them it does anyway.",
-            ),
+        max_active_runs=RUNS[mode],
+        # What runs by itself is switched on by a person; the rest may be triggered at once.
+        is_paused_upon_creation=cron is not None,
+        tags=["dataflow", dataset, mode],
+        doc_md=dag_doc(dataset, mode, job.name, cron, zone),
+        params=form(),
+        default_args={
+            "queue": CPU,
+            "retries": retries,
+            "retry_delay": dt.timedelta(seconds=30),
+            "retry_policy": OnlyWhereItHelps(),
+            "weight_rule": "upstream",
         },
-        default_args={"retries": retries, "retry_delay": timedelta(seconds=30)},
     ) as dag:
-        previous: Any = Start(task_id="start", job=str(job), home=str(home), mode=mode)
-        ranges: dict[str, Any] = {}
-        with TaskGroup("ranges"):
-            for by in dict.fromkeys(by for step, _, by in STEPS if step != "discover"):
-                ranges[by] = Ranges(task_id=by, partitioning=by)
-                previous >> ranges[by]
-        for layer in LAYERS:
-            with TaskGroup(layer):
-                for step, of, by in STEPS:
-                    if of != layer or step == "discover":
-                        continue
-                    task = Bundle.partial(
-                        task_id=step, step=step, home=str(home), cores=cores, trigger_rule="none_failed"
-                    ).expand(bundle=ranges[by].output)
-                    previous >> task
-                    previous = task
-        previous >> Finish(task_id="publish", home=str(home))
+        start = Start(
+            task_id="start", task_display_name="Start · 开始", job=str(job.absolute()), mode=mode, **common
+        )
+        last = _steps(start, cores, common)
+        publish = Finish(
+            task_id="publish",
+            task_display_name="Publish · 发布",
+            trigger_rule="none_failed",
+            outlets=[asset_of(dataset)],
+            **common,
+        )
+        approval = Approval(
+            task_id="approval",
+            task_display_name="Approval · 批准",
+            params=answer_form(),
+            outlets=[asset_of(dataset)],
+            **common,
+        )
+        gate = Gate(task_id="gate", task_display_name="Gate · 结论", trigger_rule="all_done", **common)
+        last >> publish >> approval >> gate
     return dag
+
+
+def _steps(start: Start, cores: int, common: dict[str, str]) -> Any:
+    """The steps one after the other, grouped by layer; return the last one."""
+    ranges: dict[str, Any] = {}
+    with TaskGroup("ranges", group_display_name="Bundles · 分组"):
+        for by in dict.fromkeys(by for step, _, by in STEPS if step != "discover"):
+            ranges[by] = Ranges(task_id=by, task_display_name=by.replace("_", " "), partitioning=by)
+            start >> ranges[by]
+    previous: Any = start
+    for layer in LAYERS:
+        with TaskGroup(layer, group_display_name=LAYER_TITLES.get(layer, layer)):
+            for step, of, by in STEPS:
+                if of != layer or step == "discover":
+                    continue
+                task = Bundle.partial(
+                    task_id=step,
+                    task_display_name=shown(step).title,
+                    doc_md=shown(step).what,
+                    step=step,
+                    cores=cores,
+                    queue=shown(step).queue,
+                    trigger_rule="none_failed",
+                    map_index_template="{{ task.name }}",
+                    **common,
+                ).expand(bundle=ranges[by].output)
+                previous >> task
+                previous = task
+    return previous

@@ -2,33 +2,97 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from airflow.sdk import BaseOperator  # noqa: TID253 - this package is where Airflow belongs
+from airflow.sdk.exceptions import AirflowSkipException, TaskDeferred  # noqa: TID253
 
+from dataflow_ops.airflow.assets import tell, tell_nothing
 from dataflow_ops.airflow.triggers import ResumeTrigger
+from dataflow_ops.airflow.waits import held_back, leave_turn, turn
 
 
-class Start(BaseOperator):
-    """Lists the sources, creates (or takes up) the run, and fixes how many bundles each step has."""
+def our_run_id(context: Any) -> str:
+    """Our name for an Airflow run."""
+    return f"airflow-{context['dag'].dag_id}-{context['run_id']}"
 
-    template_fields: Sequence[str] = ("overrides", "until", "promote")
 
-    def __init__(self, *, job: str, home: str, mode: str, **kwargs: Any) -> None:
+class Pausable(BaseOperator):
+    """Looks for a pause before it works, and hands its slot back while one holds or another day comes first.
+
+    No retry is used: the trigger calls ``execute`` again once the run may go on.
+
+    Args:
+        home: DataFlow's home folder.
+        dataset: data set that the DAG makes.
+    """
+
+    def __init__(self, *, home: str, dataset: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.home = home
+        self.dataset = dataset
+
+    def execute(self, context: Any, event: Any = None) -> Any:
+        """Work, or wait without a slot while the run is paused."""
+        from dataflow_ops.pipeline.ordered import WaitsForTurn
+        from dataflow_ops.pipeline.tally import RunPaused
+
+        run_id = our_run_id(context)
+        if held_back(self.home, self.dataset, run_id):
+            self._wait(run_id)
+        try:
+            return self.work(context, run_id)
+        except RunPaused:
+            self._wait(run_id)
+        except WaitsForTurn as e:
+            self._wait(run_id, str(e))
+
+    def work(self, context: Any, run_id: str) -> Any:
+        """What the task does.
+
+        Raises:
+            RunPaused: a pause flag was met on the way; everything done is kept.
+            WaitsForTurn: an earlier day of the data set comes first.
+        """
+        raise NotImplementedError
+
+    def _wait(self, run_id: str, turn_of: str = "") -> NoReturn:
+        if turn_of:
+            self.log.info("Waits for its turn, the slot is free: %s", turn_of)
+        else:
+            self.log.info("Paused, the slot is free. Go on with: dataflow resume %s", run_id)
+        trigger = ResumeTrigger(self.home, run_id, self.dataset, bool(turn_of))
+        raise TaskDeferred(trigger=trigger, method_name="execute")
+
+
+class Start(Pausable):
+    """Lists the sources, creates (or takes up) the run, and fixes how many bundles each step has.
+
+    Args:
+        job: job file.
+        mode: ``full`` or ``incremental``.
+    """
+
+    template_fields: Sequence[str] = ("overrides", "until", "promote", "urgent", "look_only", "data_date")
+
+    def __init__(self, *, job: str, mode: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.job = job
-        self.home = home
         self.mode = mode
         self.overrides = "{{ params.overrides | tojson }}"
         self.until = "{{ params.until or '' }}"
         self.promote = "{{ params.promote | tojson }}"
+        self.urgent = "{{ (params.priority == 'urgent') | tojson }}"
+        self.look_only = "{{ params.dry_run | tojson }}"
+        self.data_date = "{{ (dag_run.conf or {}).get('data_date') or '' }}"
 
-    def execute(self, context: Any) -> dict[str, Any]:
+    def work(self, context: Any, run_id: str) -> dict[str, Any]:
         """Return the run's id, its last layer, whether to promote, and bundles by partitioning."""
         import dataclasses
-        import json
 
         from dataflow_ops.pipeline.bundles import start_run
 
@@ -36,15 +100,29 @@ class Start(BaseOperator):
             Path(self.job),
             Path(self.home),
             mode=self.mode,
-            run_id=f"airflow-{context['dag'].dag_id}-{context['run_id']}",
+            run_id=run_id,
             overrides=json.loads(self.overrides),
             until=self.until or None,
             promote=json.loads(self.promote),
-            # A run by hand has no interval, and may have no logical date either.
-            moment=context.get("data_interval_start") or context.get("logical_date"),
+            moment=self._moment(context),
             log=self.log.info,
+            origin={"kind": "airflow", "dag_id": context["dag"].dag_id, "run_id": context["run_id"]},
+            urgent=json.loads(self.urgent),
+            data_date=self.data_date or None,
+            dry_run=json.loads(self.look_only),
         )
-        return dataclasses.asdict(started)
+        # What a dry run found stands in the log: it may be long.
+        return {name: value for name, value in dataclasses.asdict(started).items() if name != "found"}
+
+    def _moment(self, context: Any) -> dt.datetime | None:
+        """What dates the run. A full run by hand is of the day it was asked for, not of the last whole week.
+
+        A run by hand may have neither an interval nor a logical date: then it is of now.
+        """
+        interval, logical = context.get("data_interval_start"), context.get("logical_date")
+        first, second = (logical, interval) if self.mode == "full" else (interval, logical)
+        moment: dt.datetime | None = first or second
+        return moment
 
 
 class Ranges(BaseOperator):
@@ -55,56 +133,71 @@ class Ranges(BaseOperator):
         self.partitioning = partitioning
 
     def execute(self, context: Any) -> list[dict[str, Any]]:
-        """References to the bundles that steps of this partitioning are mapped over."""
+        """References to the bundles that steps of this partitioning are mapped over; none in a dry run."""
         started = context["ti"].xcom_pull(task_ids="start")
-        of = started["bundles"][self.partitioning]
+        of = started["bundles"].get(self.partitioning, 0)
         return [
             {"run_id": started["run_id"], "until": started["until"], "index": i, "of": of} for i in range(of)
         ]
 
 
-class Bundle(BaseOperator):
-    """Runs one step on one bundle of partitions."""
+class Bundle(Pausable):
+    """Runs one step on one bundle of partitions.
 
-    def __init__(self, *, step: str, home: str, cores: int, bundle: Any = None, **kwargs: Any) -> None:
+    Args:
+        step: the step.
+        cores: worker processes inside the task.
+        bundle: reference from :class:`Ranges`.
+    """
+
+    def __init__(self, *, step: str, cores: int, bundle: Any = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.step = step
-        self.home = home
         self.cores = cores
         self.bundle = bundle
+        self.kept = ""
 
-    def execute(self, context: Any, event: Any = None) -> dict[str, Any]:
-        """Run what is open in the bundle; return its counts. A dead chunk is no failure: state has it.
+    @property
+    def name(self) -> str:
+        """For the grid: which bundle it is and, once it has run, what came of it."""
+        return f"{self.bundle['index'] + 1} of {self.bundle['of']}{self.kept}"
 
-        A paused run gives the slot back and uses no retry; the trigger calls this method again.
-        """
+    def work(self, context: Any, run_id: str) -> dict[str, Any]:
+        """Run what is open in the bundle; return its counts. A dead chunk is no failure: state has it."""
         from dataflow_ops.pipeline.bundles import run_bundle
-        from dataflow_ops.pipeline.driver import RunPaused
 
-        try:
-            return run_bundle(Path(self.home), self.step, self.bundle, self.cores, log=self.log.info)
-        except RunPaused:
-            self.log.info("Paused; go on with: dataflow resume, or clear the pause flag")
-            self.defer(trigger=ResumeTrigger(self.home, self.bundle["run_id"]), method_name="execute")
-            raise  # not reached: to defer is to raise
+        with turn(self.home, run_id, self.step):
+            done = run_bundle(Path(self.home), self.step, self.bundle, self.cores, log=self.log.info)
+        if "kept" in done:
+            dead = f", {done['dead']:,} dead" if done["dead"] else ""
+            self.kept = f" · {done['kept']:,} of {done['documents_in']:,} kept{dead}"
+        return done
 
 
-class Finish(BaseOperator):
-    """Publishes the version and ends the run; fails when state says that something failed."""
+class Finish(Pausable):
+    """Publishes the version and ends the run; fails when state says that something failed.
 
-    def __init__(self, *, home: str, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.home = home
+    An event of the data set's asset goes out for a version that is published, not for one that waits.
+    """
 
-    def execute(self, context: Any) -> dict[str, Any]:
+    def work(self, context: Any, run_id: str) -> dict[str, Any]:
         """Return the version's id, where its manifest is, the run's state, and whether it is current."""
         from dataflow_ops.pipeline.bundles import finish_run
 
         started = context["ti"].xcom_pull(task_ids="start")
-        return finish_run(
-            Path(self.home),
-            started["run_id"],
-            started["until"],
-            promote=started["promote"],
-            log=self.log.info,
-        )
+        if started["dry_run"]:
+            raise AirflowSkipException("Dry run: there is nothing to publish")
+        with turn(self.home, run_id, "publish"):
+            published = finish_run(
+                Path(self.home),
+                run_id,
+                started["until"],
+                promote=started["promote"],
+                log=self.log.info,
+            )
+        leave_turn(self.home, run_id)
+        if published["version"] and not published["waits"]:
+            tell(self, context, published)
+        else:
+            tell_nothing(self)
+        return published

@@ -60,9 +60,13 @@ def demo(
 
 
 def demo_variables(root: Path, home: Path) -> dict[str, str]:
-    """What jobs/demo.yaml and dags/demo.py read from the environment."""
+    """What jobs/demo.yaml and dags/corpora.py read from the environment."""
     paths = sysconfig.get_paths()
     return {
+        "DATAFLOW_JOBS": str(root / "jobs"),
+        "DATAFLOW_CORES_PER_TASK": str(os.cpu_count() or 1),
+        # In Airflow's own process a retry would only keep a person waiting for the message.
+        "DATAFLOW_TASK_RETRIES": "0",
         "DEMO_STDLIB": paths["stdlib"],
         "DEMO_SITE": paths["purelib"],
         "DEMO_CASES": str(root / "tests" / "cases" / "data"),

@@ -1,0 +1,31 @@
+"""What other DAGs wait for: an event for every version that is published."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from airflow.sdk import Asset  # noqa: TID253 - this package is where Airflow belongs
+
+KEYS: Final = ("dataset", "version", "manifest", "mode", "data_date", "documents", "tokens", "current")
+"""What an event says. ``manifest`` is relative to the storage root."""
+
+
+def asset_of(dataset: str) -> Asset:
+    """The asset of a data set; ``schedule=[Asset(name="web", uri="dataflow://web")]`` starts on it."""
+    return Asset(name=dataset, uri=f"dataflow://{dataset}", group="dataflow")
+
+
+def tell(operator: Any, context: Any, published: Mapping[str, Any]) -> None:
+    """Emit the event of a published version when the task ends.
+
+    It goes out at least once: a task that is tried again after its version was published tells it again.
+    """
+    for asset in operator.outlets:
+        context["outlet_events"][asset].extra = {key: published[key] for key in KEYS}
+
+
+def tell_nothing(operator: Any) -> None:
+    """Emit no event: a training DAG must not start on a version that waits for a person."""
+    # Airflow reads what a task leaves in this list once it has run.
+    operator.outlets = []

@@ -1,0 +1,66 @@
+"""The trigger form. Airflow's forms know no translations: each text is short and stands in both languages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.sdk import Param  # noqa: TID253 - this package is where Airflow belongs
+
+from dataflow_ops.pipeline.flow import LAYERS
+
+WHAT = "What to make · 做什么"
+HOW = "How to run · 怎么跑"
+
+
+def form() -> dict[str, Any]:
+    """Parameters of a corpus's DAG, in the order of the form."""
+    return {
+        "until": Param(
+            None,
+            type=["null", "string"],
+            enum=[None, *LAYERS],
+            title="Stop after layer · 运行到此层为止",
+            description="Empty: all the way to a published version. 留空则一直运行到发布版本。",
+            section=WHAT,
+        ),
+        "overrides": Param(
+            [],
+            type="array",
+            items={"type": "string", "pattern": r"^\s*[A-Za-z_][\w.-]*\s*=.*$"},
+            title="Overrides · 临时改动的设置",
+            description=(
+                "One section.key=value a line, e.g. dedup.shingle_size=9. Such a version waits unless Promote"
+                " is on. 每行一个 section.key=value；不勾选“设为当前版本”时，新版本等待批准。"
+            ),
+            section=WHAT,
+        ),
+        "promote": Param(
+            False,
+            type="boolean",
+            title="Promote · 设为当前版本",
+            description=(
+                "Only matters with overrides: lets their version become current. Without overrides it does"
+                " anyway. 仅在有临时改动时起作用。"
+            ),
+            section=WHAT,
+        ),
+        "priority": Param(
+            "normal",
+            type="string",
+            enum=["normal", "urgent"],
+            values_display={"normal": "normal · 普通", "urgent": "urgent · 加急"},
+            title="Priority · 优先级",
+            description="Urgent goes ahead of every other run. 加急任务排在所有任务之前。",
+            section=HOW,
+        ),
+        "dry_run": Param(
+            False,
+            type="boolean",
+            title="Dry run · 试运行",
+            description=(
+                "Only lists the sources and says in the log of 'start' what there is to do; nothing is made."
+                " 只列出来源和工作量（见 start 的日志），不产生任何数据。"
+            ),
+            section=HOW,
+        ),
+    }

@@ -1,0 +1,45 @@
+"""Where the DAGs find things: read from the environment, which every Airflow process shares."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+RETRIES: Final = 2
+"""Of each Airflow task. They cover lost workers: what fails in a chunk is tried again inside the task."""
+
+
+def home() -> Path:
+    """DataFlow's home folder: ``DATAFLOW_HOME``, default ``.dataflow`` beside the repository's ``dags``."""
+    return Path(os.environ.get("DATAFLOW_HOME") or _repository() / ".dataflow").absolute()
+
+
+def jobs() -> Path:
+    """Folder of job files: ``DATAFLOW_JOBS``, default ``jobs`` beside the repository's ``dags``."""
+    return Path(os.environ.get("DATAFLOW_JOBS") or _repository() / "jobs").absolute()
+
+
+def cores() -> int:
+    """Worker processes inside one task: ``DATAFLOW_CORES_PER_TASK``, default 1."""
+    return max(1, _number("DATAFLOW_CORES_PER_TASK", 1))
+
+
+def retries() -> int:
+    """Retries of a task: ``DATAFLOW_TASK_RETRIES``, default :data:`RETRIES`."""
+    return max(0, _number("DATAFLOW_TASK_RETRIES", RETRIES))
+
+
+def _number(name: str, default: int) -> int:
+    value = os.environ.get(name, "").strip()
+    if not value:
+        return default
+    if not value.isdecimal():
+        from dataflow_ops.errors import ConfigError
+
+        raise ConfigError(f"{name}={value!r}: give a whole number, such as {default}")
+    return int(value)
+
+
+def _repository() -> Path:
+    return Path(__file__).resolve().parents[2]
