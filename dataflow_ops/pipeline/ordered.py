@@ -6,16 +6,16 @@ Never two at once is strict: a lease. The order of days is kept as long as the e
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
-from dataflow_ops.errors import DatabaseUnavailable, DataFlowError, LeaseLost
+from dataflow_ops.errors import DataFlowError
 from dataflow_ops.pipeline.flow import LAYERS, STEP_NAMES
+from dataflow_ops.pipeline.lease_beat import LeaseBeat
 from dataflow_ops.pipeline.tally import RunPaused
 from dataflow_ops.state.day_order import OpenDay
 from dataflow_ops.state.leases import Lease
@@ -31,7 +31,8 @@ PROCESS_S: Final = 60.0
 """How long the gate outlives a process that died with it."""
 ORCHESTRATED_S: Final = 1800.0
 """The same for a run whose tasks wait for slots in between, when nobody renews it."""
-_LAYERS: Final = LAYERS[LAYERS.index("dedup") :]
+ORDERED_LAYERS: Final = LAYERS[LAYERS.index("dedup") :]
+"""Layers that hold ordered steps; a run that stops before them takes no turn."""
 
 
 class WaitsForTurn(DataFlowError):
@@ -67,7 +68,7 @@ def needs_turn(run: RunRecord) -> bool:
     return (
         run.mode == "incremental"
         and bool(run.data_date)
-        and (run.until_layer is None or run.until_layer in _LAYERS)
+        and (run.until_layer is None or run.until_layer in ORDERED_LAYERS)
     )
 
 
@@ -95,7 +96,7 @@ def enter_ordered(
         gate = state.lease(run.dataset, GATE, "")
     patience = patience or Patience()
     first, passed = _judge(
-        state.open_days_before(run.dataset, run.data_date or "", _LAYERS), run.urgent, patience
+        state.open_days_before(run.dataset, run.data_date or "", ORDERED_LAYERS), run.urgent, patience
     )
     why = None
     if first is not None:
@@ -115,6 +116,12 @@ def enter_ordered(
         state.pass_over(open_day, run.run_id, reason)
     state.run_goes_on(run.run_id)
     return None
+
+
+def is_silent(open_day: OpenDay, patience: Patience) -> bool:
+    """Whether a run that is planned or running gave no sign of life for longer than one waits for it."""
+    limit = patience.orchestrated_s if open_day.orchestrated else patience.process_s
+    return open_day.state in ("PLANNED", "RUNNING") and open_day.silent_s > limit
 
 
 def leave_ordered(state: StateStore, run: RunRecord) -> None:
@@ -147,7 +154,7 @@ class Turn(AbstractContextManager["Turn"]):
         self._note = note
         self._every_s = every_s
         self._patience = patience
-        self._beat: _Beat | None = None
+        self._beat: LeaseBeat | None = None
 
     def take(self) -> None:
         """Return once it is the run's turn.
@@ -163,7 +170,13 @@ class Turn(AbstractContextManager["Turn"]):
                 self._note(f"Waits for its turn: {why}")
                 said = why
             time.sleep(self._every_s)
-        self._beat = self._beat or _Beat.start_for(self._state, self._run, PROCESS_S)
+        if self._beat is None or self._beat.lost:
+            self._beat = _keep(self._state, self._run, PROCESS_S)
+
+    def keep(self) -> None:
+        """Before publishing: a turn that was taken and lost meanwhile is waited for again."""
+        if self._beat is not None:
+            self.take()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -191,7 +204,7 @@ def in_turn(state: StateStore, run: RunRecord, step: str) -> Iterator[None]:
     why = enter_ordered(state, run)
     if why is not None:
         raise WaitsForTurn(why)
-    beat = _Beat.start_for(state, run, ORCHESTRATED_S)
+    beat = _keep(state, run, ORCHESTRATED_S)
     try:
         yield
     finally:
@@ -219,7 +232,7 @@ def _judge(
             passed.append((open_day, "this run failed"))
         elif open_day.state == "PAUSED":
             return open_day, passed
-        elif open_day.silent_s > (patience.orchestrated_s if open_day.orchestrated else patience.process_s):
+        elif is_silent(open_day, patience):
             passed.append((open_day, f"this run showed no sign of life for {silent}"))
         else:
             return open_day, passed
@@ -251,36 +264,7 @@ def _is_over(state: StateStore, gate: Lease, patience: Patience) -> bool:
     return holder.state not in LIVE_RUNS
 
 
-class _Beat(threading.Thread):
-    """Renews a turn every third of its time, until stopped or lost."""
-
-    def __init__(self, state: StateStore, held: Lease, seconds: float) -> None:
-        super().__init__(name="ordered-turn", daemon=True)
-        self._state = state
-        self._held = held
-        self._seconds = seconds
-        self._over = threading.Event()
-
-    @classmethod
-    def start_for(cls, state: StateStore, run: RunRecord, seconds: float) -> Self | None:
-        """Begin to renew the run's turn; None where it has none to keep."""
-        held = state.lease(run.dataset, GATE, "")
-        if held is None or held.owner != run.run_id:
-            return None
-        beat = cls(state, held, seconds)
-        beat.start()
-        return beat
-
-    def run(self) -> None:
-        while not self._over.wait(self._seconds / 3):
-            try:
-                self._state.renew_lease(self._held, self._seconds)
-            except DatabaseUnavailable:
-                continue  # tried again; whoever works on the run meets the same fault and says so
-            except LeaseLost:
-                return  # whoever goes on asks for the turn again before the next step
-
-    def stop(self) -> None:
-        """Renew no more."""
-        self._over.set()
-        self.join()
+def _keep(state: StateStore, run: RunRecord, seconds: float) -> LeaseBeat | None:
+    """Begin to renew the run's turn; None where it has none to keep."""
+    held = state.lease(run.dataset, GATE, "")
+    return LeaseBeat(state, held, seconds) if held is not None and held.owner == run.run_id else None

@@ -21,6 +21,7 @@ from dataflow_ops.pipeline.driver import Reporter, RunPaused
 from dataflow_ops.pipeline.finish import Finished, finish
 from dataflow_ops.pipeline.flow import steps_until
 from dataflow_ops.pipeline.home import Home, open_home
+from dataflow_ops.pipeline.ordered import FIRST_ORDERED, Turn
 from dataflow_ops.pipeline.session import Session, create_run, data_date_of, latest_run
 from dataflow_ops.pipeline.status import at_work
 from dataflow_ops.settings import JobSettings
@@ -197,7 +198,7 @@ def few_chunks(chunks: int, workers: int, size: int) -> str:
     )
 
 
-def _run_steps(session: Session, names: Sequence[str], workers: int) -> None:
+def _run_steps(session: Session, names: Sequence[str], workers: int, turn: Turn) -> None:
     """All steps in order; again from the listing when a source changed under the run's eyes."""
     for again in range(CHANGES_FOLLOWED + 1):
         session.discover(relist=again > 0)
@@ -207,6 +208,8 @@ def _run_steps(session: Session, names: Sequence[str], workers: int) -> None:
             session.driver.reporter.note(told)
         try:
             for name in names:
+                if name == FIRST_ORDERED:
+                    turn.take()
                 session.driver.run_step(name)
         except SourceChanged as e:
             if again == CHANGES_FOLLOWED:
@@ -235,8 +238,10 @@ def _drive(
             reporter.note("Another process is at work on this run; this one takes what is still open.")
         session.begin()
         try:
-            _run_steps(session, steps_until(until)[1:], workers)
-            return finish(session, until=until, promote=promote or session.row.promote)
+            with Turn(session.state, session.row, reporter.note) as turn:
+                _run_steps(session, steps_until(until)[1:], workers, turn)
+                turn.keep()
+                return finish(session, until=until, promote=promote or session.row.promote)
         except RunPaused:
             flag = session.state.settle_pause(run_id)
             who, why = (flag.who, flag.why) if flag else ("somebody", "")

@@ -267,7 +267,7 @@ def test_a_turn_is_renewed_while_it_is_kept(
                 break
             time.sleep(0.05)
     names = [t.name for t in threading.enumerate()]
-    assert "ordered-turn" not in names
+    assert f"lease-{GATE}" not in names
 
 
 def test_a_bundle_goes_on_only_in_its_turn(sqlite_store: StateStore) -> None:
