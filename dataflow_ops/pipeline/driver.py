@@ -137,6 +137,25 @@ class Driver:
         for other in STEP_NAMES[1:]:
             self.state.keep_partitions(self.context.run_id, other, partitions(other, numbers, chunks))
 
+    def take_up(self) -> None:
+        """Mark a run that had failed or was paused as running again, unless a pause flag holds.
+
+        Raises:
+            RunPaused: one does; nothing was begun.
+        """
+        flag = self.state.take_up(self.context.run_id)
+        if flag is not None:
+            raise RunPaused(f"{flag.told}; nothing was begun", flag)
+
+    def _stop_if_paused(self, name: str) -> None:
+        """Between tasks: stop where a flag holds, and leave the run PAUSED unless others still work on it.
+
+        A run that was marked so while nothing ran, by a flag that is gone again, goes on as RUNNING.
+        """
+        flag = self.state.take_up(self.context.run_id)
+        if flag is not None:
+            raise RunPaused(f"{flag.told}, in step '{name}'", flag)
+
     def forget(self) -> None:
         """Earlier steps are made again: no process may go on with what it knows of their outputs."""
         self.index.forget()
@@ -152,7 +171,11 @@ class Driver:
             StorageFull: or another systemic fault.
         """
         met: Counter[str] = Counter()
+        row = self.state.get_run(self.context.run_id)
+        self.pool.set_urgent(row is not None and row.urgent)
         while True:
+            if self._pause.flag() is not None or (row is not None and row.state == "PAUSED"):
+                self._stop_if_paused(name)
             try:
                 done = self._run_step(name, only)
             except CorruptOutput as e:
@@ -160,6 +183,8 @@ class Driver:
                     raise
                 done = [e.producer_key]
             if isinstance(done, StepReport):
+                # Others may have stopped meanwhile, for a flag that left nothing to stop for here.
+                self.state.settle_pause(self.context.run_id)
                 return done
             met.update(done)
             if max(met.values()) > self.context.settings.run.max_attempts:
@@ -278,8 +303,10 @@ class Driver:
         def halted() -> bool:
             return tally.stops or self._pause.flag() is not None
 
-        while todo and not halted():
-            tally.again = []
+        while todo:
+            if self._pause.flag() is not None:
+                self._stop_if_paused(name)
+            tally.paused = False
             for outcome in self.pool.run(todo, numbers, self._generation, halted):
                 if outcome.ending == "failed" and outcome.message.startswith("WorkerDied"):
                     outcome = self._record_death(outcome)
@@ -287,18 +314,17 @@ class Driver:
                 tally.add(outcome)
                 if outcome.ending in ("done", "skipped", "dead"):
                     left.discard(outcome.spec.key)
-            todo = tally.again
+            if tally.broken:
+                break
+            # Those that failed are tried again; paused ones too, where the flag was taken back meanwhile.
+            todo = [spec for spec in todo if spec.key in left]
         if tally.fault is not None:
             raise error_of(tally.fault)
         if tally.changed is not None:
             Staging(self.chunks.blobs, tally.changed.spec.key).clear()
             self._fetch_again(tally.changed.spec.partition)
             raise SourceChanged(f"{name}/{tally.changed.spec.partition}: {tally.changed.message}")
-        if tally.damaged:
-            return list(tally.damaged)
-        if left:
-            raise RunPaused(f"paused in step '{name}'")
-        return []
+        return list(tally.damaged)
 
     def _fetch_again(self, chunk: str) -> None:
         """Put what was fetched of a changed chunk aside: size and time may be as listed, so that listing it

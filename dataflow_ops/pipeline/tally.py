@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from dataflow_ops import errors
 from dataflow_ops.engine.runner import TaskOutcome
 from dataflow_ops.errors import DataFlowError, StateError
-from dataflow_ops.values import Counts, TaskSpec
+from dataflow_ops.state.records import PauseFlag
+from dataflow_ops.values import Counts
 
 
 class RunFailed(DataFlowError):
@@ -15,7 +16,15 @@ class RunFailed(DataFlowError):
 
 
 class RunPaused(DataFlowError):
-    """A pause flag stopped the run at a batch boundary; resume goes on from there."""
+    """A pause flag stopped the run at a batch boundary; resume goes on from there.
+
+    Attributes:
+        flag: the flag that held, where it is known.
+    """
+
+    def __init__(self, message: str, flag: PauseFlag | None = None) -> None:
+        super().__init__(message)
+        self.flag = flag
 
 
 @dataclass(slots=True)
@@ -47,7 +56,6 @@ class Tally:
 
     Attributes:
         report: counts what is finished.
-        again: failed tasks with attempts left, and those that were never begun.
         paused: a task was given back at a batch boundary.
         fault: the first systemic one.
         changed: the first task whose source changed under its eyes.
@@ -55,7 +63,6 @@ class Tally:
     """
 
     report: StepReport
-    again: list[TaskSpec] = field(default_factory=list)
     paused: bool = False
     fault: TaskOutcome | None = None
     changed: TaskOutcome | None = None
@@ -79,13 +86,16 @@ class Tally:
             self.damaged[outcome.damaged] = None
         elif outcome.ending == "dead":
             report.dead.append(outcome.spec.partition)
-        else:
-            self.again.append(outcome.spec)
+
+    @property
+    def broken(self) -> bool:
+        """Whether something happened that the tasks left can't mend."""
+        return bool(self.fault or self.changed or self.damaged)
 
     @property
     def stops(self) -> bool:
-        """Whether no other task of the step should begin."""
-        return self.paused or bool(self.fault or self.changed or self.damaged)
+        """Whether no other task of the step should begin now."""
+        return self.paused or self.broken
 
 
 def error_of(outcome: TaskOutcome) -> DataFlowError:

@@ -44,6 +44,13 @@ class PauseFlag:
     why: str
     created_at: float
 
+    @property
+    def told(self) -> str:
+        """For people: by whom, and why where they said so; and what it covers beyond one run."""
+        covers = {"run": "", "dataset": f", with all runs of {self.target}", "all": ", with all runs"}
+        why = f": {self.why}" if self.why else ""
+        return f"paused by {self.who or 'somebody'}{covers[self.scope]}{why}"
+
 
 @dataclass(frozen=True, slots=True)
 class CursorRecord:

@@ -107,15 +107,33 @@ class Runs:
 
     def live_run(self, dataset: str) -> RunRecord | None:
         """The newest run of the data set that is planned, running or paused."""
+        return next(iter(self.live_runs(dataset)), None)
+
+    def live_runs(self, dataset: str | None = None) -> list[RunRecord]:
+        """Runs that are planned, running or paused (of one data set), newest first."""
         query = (
             sa.select(*_COLUMNS)
-            .where(run.c.dataset == dataset, run.c.state.in_(LIVE_RUNS))
+            .where(run.c.state.in_(LIVE_RUNS))
             .order_by(run.c.created_at.desc(), run.c.run_id.desc())
-            .limit(1)
         )
+        if dataset is not None:
+            query = query.where(run.c.dataset == dataset)
         with self.db.read() as connection:
-            row = connection.execute(query).one_or_none()
-            return None if row is None else RunRecord(*row)
+            return [RunRecord(*row) for row in connection.execute(query)]
+
+    def set_until(self, run_id: str, until_layer: str | None) -> None:
+        """Change the last layer that a run goes to; ``None`` for all.
+
+        Raises:
+            StateError: no such run.
+        """
+        with self.db.write() as connection:
+            _known(connection, run_id)
+            connection.execute(
+                sa.update(run)
+                .where(run.c.run_id == run_id)
+                .values(until_layer=until_layer, updated_at=self.db.now)
+            )
 
     def set_urgent(self, run_id: str, urgent: bool, who: str = "") -> RunRecord:
         """Let a run go ahead of those that are not urgent, or take that back.

@@ -178,6 +178,8 @@ class ClaimsContract(StoreCase):
         store.set_pause("dataset", "code")
         assert not store.wanted_elsewhere(key, "r1")
         store.clear_pause("dataset", "code")
+        store.take_up("r2")
+        assert store.wanted_elsewhere(key, "r1")
         store.set_run_state("r2", "pause")
         assert not store.wanted_elsewhere(key, "r1")
 
