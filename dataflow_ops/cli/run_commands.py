@@ -64,8 +64,24 @@ def run(
         ),
     ] = None,
     mode: Annotated[
-        str, typer.Option(hidden=True, help="'full' makes the version from all sources.")
+        str,
+        typer.Option(
+            metavar="MODE",
+            help="'full' makes the version from all sources; 'incremental' makes an increment from a day's"
+            " files, or from those that the last full version did not have.",
+        ),
     ] = "full",
+    date: Annotated[
+        str | None,
+        typer.Option(
+            "--date",
+            metavar="DAY",
+            help="Day of the data, as 2026-11-30; default today in the data set's time zone.",
+        ),
+    ] = None,
+    urgent: Annotated[
+        bool, typer.Option("--urgent", metavar="", help="Go ahead of runs that are not urgent.")
+    ] = False,
     promote: Annotated[
         bool,
         typer.Option("--promote", metavar="", help="Let a version that was made with --set become current."),
@@ -79,8 +95,6 @@ def run(
     """Run a job: raw sources to a published version. Run it again to go on where it stopped."""
     from dataflow_ops.pipeline.run import dry_run_of, run_job
 
-    if mode != "full":
-        raise ConfigError(f"--mode {mode}: there is no such mode; leave it out, or use --mode full")
     if job.is_dir():
         raise ConfigError(f"{job} is a folder; a job file names it as a source, or --source PATH beside one")
     if not job.is_file():
@@ -92,7 +106,8 @@ def run(
     settings = load_job(job, _readable(set_ or ()), [parse_source(s) for s in source or ()])
     cores = os.cpu_count() or 1 if workers is None else workers
     if dry_run:
-        _show_listing(dry_run_of(settings, until, cores), as_json)
+        found = dry_run_of(settings, until, cores, mode=mode, data_date=date or "", home_path=home)
+        _show_listing(found, as_json)
         return
     with told_when_interrupted():
         result = run_job(
@@ -102,8 +117,10 @@ def run(
             until=until,
             workers=cores,
             reporter=ConsoleReporter(quiet=as_json),
+            data_date=date or "",
             job_name=job.stem,
             promote=promote or not set_,
+            urgent=urgent,
         )
     _end(result, as_json)
 

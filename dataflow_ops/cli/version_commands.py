@@ -1,7 +1,8 @@
-"""``versions list | show | verify | approve | rollback``."""
+"""``versions list | show | verify | approve | reject | rollback | history``."""
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Annotated
 
 import typer
@@ -11,6 +12,10 @@ from dataflow_ops.cli.options import DEFAULT_HOME, EXIT_FAILED, DatasetOption, H
 
 app = typer.Typer(no_args_is_help=True, help="Published versions of data sets.")
 
+INSIDE = "; the next full run makes a version that contains it"
+NoteOption = Annotated[
+    str, typer.Option("--note", metavar="TEXT", help="Why; kept in the version's history.")
+]
 VersionArgument = Annotated[
     str | None,
     typer.Argument(metavar="VERSION", help="Version id, or the start of one; the current one when left out."),
@@ -32,7 +37,17 @@ def list_(
     if not rows:
         OUT.print("No version has been published here yet; `dataflow run JOB` makes one.", markup=False)
         return
-    columns = ("current", "dataset", "version", "state", "documents", "tokens", "shards", "published")
+    columns = (
+        "current",
+        "dataset",
+        "version",
+        "holds",
+        "state",
+        "documents",
+        "tokens",
+        "shards",
+        "published",
+    )
     print_table(
         "",
         columns,
@@ -65,6 +80,7 @@ def show(
     for name, value in (
         ("version", found["version"] + (" (current)" if found["current"] else "")),
         ("dataset", found["dataset"]),
+        ("holds", found["holds"] + (INSIDE if found["increment"] else "")),
         ("state", found["state"] + (f": {found['waits']}" if found["waits"] else "")),
         ("run", found["run"]),
         ("fates", line),
@@ -111,20 +127,53 @@ def approve(
         ),
     ] = None,
     dataset: DatasetOption = None,
+    note: NoteOption = "",
     home: HomeOption = DEFAULT_HOME,
     as_json: JsonOption = False,
 ) -> None:
-    """Let a version that waits for a person become current."""
+    """Let a version that waits become current; an increment is published, and never becomes current."""
     from dataflow_ops.pipeline.versions import open_versions
 
     with open_versions(home) as versions:
-        _said(versions.approve(version, dataset), as_json)
+        approved = versions.approve(version, dataset, note=note)
+        increment = bool(versions.show(approved, dataset)["increment"])
+    if increment and not as_json:
+        OUT.print(f"Published as an increment: {approved}. The current version stays.", markup=False)
+    elif increment:
+        print_json({"published": approved, "increment": True})
+    else:
+        _said(approved, as_json)
+
+
+@app.command()
+def reject(
+    version: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="VERSION", help="Version id, or the start of one; the newest that waits when left out."
+        ),
+    ] = None,
+    dataset: DatasetOption = None,
+    note: NoteOption = "",
+    home: HomeOption = DEFAULT_HOME,
+    as_json: JsonOption = False,
+) -> None:
+    """Refuse a version: it can't become current, unless it is approved after all. Nothing is deleted."""
+    from dataflow_ops.pipeline.versions import open_versions
+
+    with open_versions(home) as versions:
+        rejected = versions.reject(version, dataset, note=note)
+    if as_json:
+        print_json({"rejected": rejected})
+    else:
+        OUT.print(f"Rejected: {rejected}. The current version stays.", markup=False)
 
 
 @app.command()
 def rollback(
     version: Annotated[str, typer.Argument(metavar="VERSION", help="Version id to go back to.")],
     dataset: DatasetOption = None,
+    note: NoteOption = "",
     home: HomeOption = DEFAULT_HOME,
     as_json: JsonOption = False,
 ) -> None:
@@ -132,7 +181,32 @@ def rollback(
     from dataflow_ops.pipeline.versions import open_versions
 
     with open_versions(home) as versions:
-        _said(versions.rollback(version, dataset), as_json)
+        _said(versions.rollback(version, dataset, note=note), as_json)
+
+
+@app.command()
+def history(
+    dataset: DatasetOption = None, home: HomeOption = DEFAULT_HOME, as_json: JsonOption = False
+) -> None:
+    """What runs and people decided about versions, newest first."""
+    from dataflow_ops.pipeline.versions import open_versions
+
+    with open_versions(home) as versions:
+        rows = versions.events(dataset)
+    if as_json:
+        print_json(rows)
+        return
+    if not rows:
+        OUT.print("Nothing has been decided about a version here yet.", markup=False)
+        return
+    columns = ("when", "dataset", "version", "action", "who", "note")
+    told = [{**row, "when": _moment(row["at"])} for row in rows]
+    print_table("", columns, [tuple(row[c] for c in columns) for row in told])
+
+
+def _moment(seconds: float) -> str:
+    """A moment for people."""
+    return dt.datetime.fromtimestamp(seconds, dt.UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def _said(version_id: str, as_json: bool) -> None:

@@ -61,6 +61,7 @@ class VersionBook(AbstractContextManager["VersionBook"]):
                     "current": record.is_current,
                     "dataset": record.dataset,
                     "version": record.version_id,
+                    **_holds(record),
                     "state": shown(record.state, record.is_current),
                     "waits": self._waits(record),
                     "documents": manifest["totals"]["documents"],
@@ -82,6 +83,7 @@ class VersionBook(AbstractContextManager["VersionBook"]):
             "version": record.version_id,
             "current": record.is_current,
             "dataset": record.dataset,
+            **_holds(record),
             "state": shown(record.state, record.is_current),
             "waits": self._waits(record),
             "run": record.run_id,
@@ -105,6 +107,8 @@ class VersionBook(AbstractContextManager["VersionBook"]):
     def verify(self, version: str | None, dataset: str | None = None) -> tuple[int, str]:
         """Run the version's own ``verify.py``; ``(exit code, what it printed)``."""
         record = self._find(version, dataset)
+        if record.state == REMOVED:
+            raise VersionError(f"{record.version_id} can't be verified, {_why_not(record)}")
         folder = self._home.root / "versions" / record.version_id
         self._manifest(record)
         done = subprocess.run(
@@ -309,6 +313,17 @@ class VersionBook(AbstractContextManager["VersionBook"]):
         what = "fits several versions" if found else "is no version here"
         known = ", ".join(v.version_id for v in (found or versions)[:10])
         raise VersionError(f"'{version}' {what}; there are {known}")
+
+
+def _holds(record: VersionRecord) -> dict[str, Any]:
+    """What a version holds: everything, or one interval."""
+    increment = record.mode == INCREMENT
+    return {
+        "holds": f"increment of {record.data_date}" if increment else "everything",
+        "increment": increment,
+        "mode": record.mode,
+        "data_date": record.data_date or "",
+    }
 
 
 def _why_not(record: VersionRecord) -> str:
