@@ -15,6 +15,8 @@ export function hostTimeZone() {
 
 const NOTHING = "–";
 const known = (value) => typeof value === "number" && Number.isFinite(value);
+/** A true minus sign, as wide as a plus. */
+const minus = (words) => words.replace("-", "−");
 const when = (formatter) => (value) => (known(value) ? formatter(value) : NOTHING);
 
 /** Formatters for one language and one time zone; each gives a dash for what is not known. */
@@ -30,9 +32,11 @@ export function formats(language, timeZone) {
     maximumSignificantDigits: 3,
     signDisplay: "exceptZero",
   });
-  const day = new Intl.DateTimeFormat(language, { timeZone, dateStyle: "medium" });
-  const clock = new Intl.DateTimeFormat(language, { timeZone, hour: "2-digit", minute: "2-digit", hour12: false });
-  const both = new Intl.DateTimeFormat(language, {
+  // Days before months, 24 hours: what engineers in most places read without thinking.
+  const dates = language.startsWith("zh") ? language : "en-GB";
+  const day = new Intl.DateTimeFormat(dates, { timeZone, dateStyle: "medium" });
+  const clock = new Intl.DateTimeFormat(dates, { timeZone, hour: "2-digit", minute: "2-digit", hour12: false });
+  const both = new Intl.DateTimeFormat(dates, {
     timeZone,
     month: "short",
     day: "numeric",
@@ -57,7 +61,7 @@ export function formats(language, timeZone) {
         : `${units.hour.format(hours)} ${units.minute.format(minutes % 60)}`;
     }
     const days = Math.floor(hours / 24);
-    return hours % 24 === 0 ? units.day.format(days) : `${units.day.format(days)} ${units.hour.format(hours % 24)}`;
+    return hours % 24 === 0 || days > 1 ? units.day.format(days) : `${units.day.format(days)} ${units.hour.format(hours % 24)}`;
   };
   const time = (epoch) => {
     const date = new Date(epoch * 1000);
@@ -73,8 +77,8 @@ export function formats(language, timeZone) {
       value > 0 && value < 0.001 ? `< ${percent.format(0.001)}` : percent.format(value),
     ),
     progress: when((value) => whole.format(value < 1 ? Math.min(value, 0.99) : 1)),
-    points: when((value) => points.format(value * 100)),
-    signed: when((value) => signed.format(value)),
+    points: when((value) => minus(points.format(value * 100))),
+    signed: when((value) => minus(signed.format(value))),
     duration: when(duration),
     time: when(time),
     date: when((epoch) => day.format(new Date(epoch * 1000))),

@@ -38,7 +38,7 @@ export function translate(language, key, values = {}) {
   return found.replace(/\{(\w+)\}/g, (whole, name) => (values[name] === undefined ? whole : String(values[name])));
 }
 
-/** `{t, has, f, language}`: words, whether a key exists, formatters, and "en" or "zh". */
+/** `{t, f, language}`: words, formatters, and "en" or "zh". */
 export function useText() {
   const host = useSyncExternalStore(subscribe, hostLanguage);
   return useMemo(() => {
@@ -46,8 +46,7 @@ export function useText() {
     return {
       language,
       t: (key, values) => translate(language, key, values),
-      has: (key) => DICTIONARIES[language][key] !== undefined,
-      f: formats(language === "zh" ? "zh-CN" : "en-GB", hostTimeZone()),
+      f: formats(language === "zh" ? "zh-CN" : "en-US", hostTimeZone()),
     };
   }, [host]);
 }

@@ -1,3 +1,106 @@
-import { h } from "../kit/h.js";
-import { Page } from "../kit/panel.js";
-export function ProductPage() { return h(Page, { name: "product" }, "…"); }
+// The page in the navigation: one section at a time, each with an address of its own.
+import { box, h, Router, row, UI, useMemo } from "../kit/h.js";
+import { useText } from "../kit/i18n.js";
+import { Empty, ErrorBox, Loading } from "../kit/notes.js";
+import { Page, Panel } from "../kit/panel.js";
+import { FAST_MS, Pulse, SLOW_MS, usePoll, usePulse } from "../kit/poll.js";
+import { useQuery } from "../kit/query.js";
+import { productPath } from "../kit/links.js";
+import { Compare } from "./compare.js";
+import { Rules } from "./rules.js";
+import { Search } from "./search.js";
+import { Today } from "./today.js";
+import { Versions } from "./versions.js";
+
+/** Sections: the component, and whether it is about one data set. */
+const SECTIONS = {
+  today: { component: Today, one: false },
+  search: { component: Search, one: false },
+  versions: { component: Versions, one: true },
+  compare: { component: Compare, one: true },
+  rules: { component: Rules, one: true },
+};
+
+export function ProductPage() {
+  const pulse = usePulse();
+  return h(Pulse.Provider, { value: pulse }, h(Page, { name: "product" }, h(Body)));
+}
+
+function Tabs({ view, dataset }) {
+  const { t } = useText();
+  return h(
+    UI.Flex,
+    { as: "nav", "aria-label": t("nav.label"), gap: 1 },
+    ...Object.keys(SECTIONS).map((name) => {
+      const here = name === view;
+      return h(
+        UI.Link,
+        {
+          key: name,
+          asChild: true,
+          px: 3,
+          py: 2,
+          fontWeight: "bold",
+          fontSize: "sm",
+          color: here ? "fg" : "fg.muted",
+          borderBottomWidth: 3,
+          borderColor: here ? "info.solid" : "transparent",
+          borderRadius: 0,
+          mb: "-1px",
+          textDecoration: "none",
+          _hover: { color: "fg", textDecoration: "none" },
+        },
+        h(
+          Router.Link,
+          { to: productPath({ view: name, dataset }), "aria-current": here ? "page" : undefined },
+          t(`nav.${name}`),
+        ),
+      );
+    }),
+  );
+}
+
+function DatasetChoice({ datasets, value, onChange, all }) {
+  const { t } = useText();
+  return h(
+    UI.NativeSelect.Root,
+    { size: "sm", width: "18rem", maxW: "100%" },
+    h(
+      UI.NativeSelect.Field,
+      { "aria-label": t("nav.dataset"), value, onChange: (event) => onChange(event.target.value) },
+      all && h("option", { value: "" }, t("nav.all_datasets")),
+      ...datasets.map((entry) => h("option", { key: entry.dataset, value: entry.dataset }, entry.dataset)),
+    ),
+    h(UI.NativeSelect.Indicator),
+  );
+}
+
+function Body() {
+  const { t } = useText();
+  const [read, write] = useQuery();
+  const view = SECTIONS[read("view")] ? read("view") : "today";
+  const section = SECTIONS[view];
+  const today = usePoll("today", {}, {
+    every: (data) => (data?.datasets.some((entry) => entry.live.length > 0) ? FAST_MS : SLOW_MS),
+  });
+  const datasets = useMemo(() => today.data?.datasets ?? [], [today.data]);
+  const asked = read("dataset");
+  const dataset = asked || (section.one ? datasets[0]?.dataset ?? "" : "");
+  const choose = (name) => write({ dataset: name, version: "", a: "", b: "" });
+  return [
+    row(
+      { key: "head", borderBottomWidth: 1, borderColor: "border", rowGap: 2 },
+      h(Tabs, { view, dataset: asked }),
+      box({ flex: 1 }),
+      view !== "today" &&
+        datasets.length > 0 &&
+        box({ pb: 1 }, h(DatasetChoice, { datasets, value: dataset, onChange: choose, all: !section.one })),
+    ),
+    today.error && h(ErrorBox, { key: "error", ...today, hasData: today.data !== null }),
+    today.data === null && !today.error && h(Panel, { key: "loading" }, h(Loading, { lines: 5 })),
+    today.data !== null &&
+      (datasets.length === 0
+        ? h(Panel, { key: "empty" }, h(Empty, { title: t("today.none"), icon: "open" }, t("today.none_next")))
+        : h(section.component, { key: `${view} ${dataset}`, datasets, dataset })),
+  ];
+}

@@ -111,6 +111,7 @@ function LayerRow({ layer, widest, chosen, onLayer }) {
         { minW: 0 },
         box({ fontSize: "sm", fontWeight: "medium", color: begun ? "fg" : "fg.muted" }, name),
         layer.tasks > 0 &&
+          begun &&
           layer.state !== "done" &&
           box(
             { fontSize: "xs", color: "fg.muted", whiteSpace: "nowrap" },

@@ -4,7 +4,6 @@ import { ActionButton, Said, useAction } from "../kit/action.js";
 import { Tag } from "../kit/badge.js";
 import { CliLine } from "../kit/cli.js";
 import { useText } from "../kit/i18n.js";
-import { Icon } from "../kit/icons.js";
 import { Empty, Loaded } from "../kit/notes.js";
 import { NARROW, Panel } from "../kit/panel.js";
 import { usePoll } from "../kit/poll.js";

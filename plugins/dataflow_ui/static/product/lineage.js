@@ -1,0 +1,89 @@
+// What became of one document, step by step.
+import { box, h, row, text } from "../kit/h.js";
+import { useText } from "../kit/i18n.js";
+import { Icon } from "../kit/icons.js";
+import { PageLink, productPath } from "../kit/links.js";
+import { Loaded } from "../kit/notes.js";
+import { Label, Stat } from "../kit/panel.js";
+import { usePoll } from "../kit/poll.js";
+import { bound, Name } from "../kit/words.js";
+
+const VERDICTS = {
+  kept: { icon: "check", tone: "success" },
+  rejected: { icon: "cross", tone: "danger" },
+  removed: { icon: "cross", tone: "danger" },
+  dead: { icon: "alert", tone: "danger" },
+};
+const OTHER = { icon: "minus", tone: "gray" };
+
+function Step({ step }) {
+  const { t, f } = useText();
+  const look = VERDICTS[step.verdict] ?? OTHER;
+  const allowed = bound(t, f, step);
+  return row(
+    { gap: 2, rowGap: 0, fontSize: "sm", py: 0.5 },
+    box({ colorPalette: look.tone, color: "colorPalette.fg", display: "flex" }, h(Icon, { name: look.icon })),
+    text({ width: "5rem", fontWeight: "medium" }, step.step),
+    text({}, t(`verdict.${step.verdict}`)),
+    step.rule && text({ fontFamily: "mono", fontSize: "xs" }, step.rule),
+    typeof step.value === "number" &&
+      text(
+        { color: "fg.muted" },
+        `${t("removed.value")} `,
+        text({ color: "fg", fontWeight: "semibold", fontVariantNumeric: "tabular-nums" }, f.exact(step.value)),
+        allowed && ` · ${allowed}`,
+      ),
+  );
+}
+
+export function Lineage({ dataset, version, doc_id: docId }) {
+  const { t, f } = useText();
+  const poll = usePoll("document", { dataset, version, doc_id: docId }, { every: 0 });
+  return h(Loaded, { poll, lines: 4 }, (data) =>
+    box(
+      { borderWidth: 1, borderColor: "border", borderRadius: "md", bg: "bg.subtle", p: 3 },
+      row(
+        { gap: 6, rowGap: 2, alignItems: "flex-start" },
+        h(Stat, { label: t("lineage.source"), value: data.source }),
+        h(Stat, { label: t("lineage.file"), value: h(Name, { length: 60 }, data.file) }),
+        h(Stat, { label: t("lineage.record"), value: String(data.record ?? "–") }),
+        h(Stat, { label: t("lineage.duplicates"), value: f.number(data.duplicates) }),
+      ),
+      box({ mt: 3 }, h(Label, null, t("lineage.steps")), ...data.steps.map((step, index) => h(Step, { key: index, step }))),
+      data.survivor &&
+        box(
+          { mt: 2, fontSize: "sm" },
+          t("removed.same_as"),
+          " ",
+          h(
+            PageLink,
+            { to: productPath({ view: "search", dataset, q: data.survivor, by: "id" }), fontFamily: "mono", fontSize: "xs" },
+            data.survivor,
+          ),
+        ),
+      data.text !== null &&
+        data.text !== undefined &&
+        box(
+          { mt: 3 },
+          h(Label, null, t("lineage.text")),
+          box(
+            {
+              bg: "bg",
+              borderWidth: 1,
+              borderColor: "border",
+              borderRadius: "md",
+              px: 3,
+              py: 2,
+              fontSize: "sm",
+              whiteSpace: "pre-wrap",
+              overflowWrap: "anywhere",
+              maxHeight: "24rem",
+              overflowY: "auto",
+              tabIndex: 0,
+            },
+            data.text,
+          ),
+        ),
+    ),
+  );
+}

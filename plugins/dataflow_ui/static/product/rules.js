@@ -1,0 +1,160 @@
+// The rules: what each removed, how its numbers lie, and whether people agree with it.
+import { box, h, row, text, UI, useState } from "../kit/h.js";
+import { Tag } from "../kit/badge.js";
+import { useText } from "../kit/i18n.js";
+import { Icon } from "../kit/icons.js";
+import { Empty, Loaded } from "../kit/notes.js";
+import { NARROW, Panel } from "../kit/panel.js";
+import { usePoll } from "../kit/poll.js";
+import { useQuery } from "../kit/query.js";
+import { changeTone } from "../kit/tones.js";
+import { bound } from "../kit/words.js";
+import { Histogram } from "./histogram.js";
+
+const GRID = {
+  display: "grid",
+  gridTemplateColumns: "minmax(12rem, 1.6fr) 12rem 5.5rem 5rem 6.5rem 7rem",
+  columnGap: 3,
+  alignItems: "center",
+  px: 3,
+  css: {
+    [NARROW]: { gridTemplateColumns: "minmax(9rem, 1fr) 5rem 4.5rem", "& [data-wide]": { display: "none" } },
+  },
+};
+
+function Change({ rule }) {
+  const { t, f } = useText();
+  if (typeof rule.previous_share !== "number") return text({ color: "fg.subtle" }, "–");
+  const change = rule.share - rule.previous_share;
+  const tone = changeTone(change);
+  return text(
+    tone ? { colorPalette: tone, color: "colorPalette.fg", fontWeight: "semibold" } : { color: "fg.muted" },
+    tone && h(Icon, { name: change > 0 ? "up" : "down", display: "inline", verticalAlign: "-0.125em", mr: 0.5 }),
+    t("funnel.points", { change: f.points(change) }),
+  );
+}
+
+function RuleRow({ rule, open, onToggle }) {
+  const { t, f, language } = useText();
+  const cell = (props, ...children) =>
+    box({ textAlign: "end", fontSize: "sm", fontVariantNumeric: "tabular-nums", whiteSpace: "nowrap", ...props }, ...children);
+  const allowed = bound(t, f, rule);
+  const reviews = rule.reviews ?? { keep: 0, drop: 0 };
+  return box(
+    { borderTopWidth: 1, borderColor: "border" },
+    h(
+      UI.Box,
+      {
+        as: "button",
+        type: "button",
+        "aria-expanded": open,
+        onClick: onToggle,
+        ...GRID,
+        width: "100%",
+        py: 2,
+        textAlign: "start",
+        cursor: "pointer",
+        bg: open ? "brand.subtle" : undefined,
+        _hover: { bg: open ? "brand.subtle" : "bg.subtle" },
+        _focusVisible: { outline: "2px solid", outlineColor: "brand.focusRing", outlineOffset: "-2px" },
+      },
+      box(
+        { minW: 0 },
+        box({ fontSize: "sm", fontWeight: "medium" }, rule.text?.[language] || rule.rule),
+        row(
+          { gap: 2, rowGap: 0, fontSize: "xs", color: "fg.muted" },
+          text({ fontFamily: "mono" }, rule.rule),
+          text({}, t(`layer.${rule.layer}`)),
+          allowed && text({}, allowed),
+        ),
+      ),
+      box({ "data-wide": "" }, rule.histogram && h(Histogram, { rule, height: 34 })),
+      cell({ title: f.number(rule.hits) }, f.compact(rule.hits)),
+      cell({}, f.share(rule.share)),
+      cell({ "data-wide": "" }, h(Change, { rule })),
+      cell(
+        { "data-wide": "", fontSize: "xs" },
+        reviews.keep + reviews.drop > 0
+          ? h(
+              Tag,
+              { tone: reviews.keep > reviews.drop ? "warning" : "success", icon: reviews.keep > reviews.drop ? "undo" : "check", title: t("rules.reviews_title", reviews) },
+              t("rules.reviews", { right: reviews.drop, all: reviews.keep + reviews.drop }),
+            )
+          : text({ color: "fg.subtle" }, "–"),
+      ),
+    ),
+    open &&
+      box(
+        { px: 3, pb: 3, pt: 1 },
+        rule.histogram
+          ? box({ maxW: "48rem" }, h(Histogram, { rule, height: 150, axis: true }))
+          : box({ fontSize: "sm", color: "fg.muted" }, t("rules.no_histogram")),
+      ),
+  );
+}
+
+export function Rules({ dataset }) {
+  const { t, f } = useText();
+  const [read, write] = useQuery();
+  const [order, setOrder] = useState("hits");
+  const version = read("version");
+  const chosen = read("rule");
+  const poll = usePoll("rules", { dataset, version }, { every: 60000 });
+  const change = (rule) => Math.abs(rule.share - (rule.previous_share ?? rule.share));
+  const orders = { hits: (a, b) => b.hits - a.hits, change: (a, b) => change(b) - change(a), rule: (a, b) => a.rule.localeCompare(b.rule) };
+  const heads = [
+    ["rule", t("rules.rule"), {}],
+    [null, t("rules.histogram"), { "data-wide": "" }],
+    ["hits", t("rules.hits"), { textAlign: "end" }],
+    [null, t("rules.share"), { textAlign: "end", title: t("rules.share_title") }],
+    ["change", t("funnel.change"), { "data-wide": "", textAlign: "end" }],
+    [null, t("rules.judged"), { "data-wide": "", textAlign: "end" }],
+  ];
+  return h(
+    Panel,
+    { title: t("rules.title"), note: t("rules.note"), flush: (poll.data?.rules.length ?? 0) > 0 },
+    h(Loaded, { poll, lines: 8 }, (data) =>
+      data.rules.length === 0
+        ? h(Empty, { title: t("rules.none"), icon: "clock" }, t("rules.none_next"))
+        : box(
+            {},
+            box(
+              { ...GRID, py: 1.5 },
+              ...heads.map(([name, title, props], index) =>
+                box(
+                  { key: index, fontSize: "xs", fontWeight: "semibold", color: "fg.muted", ...props },
+                  name
+                    ? h(
+                        UI.Box,
+                        {
+                          as: "button",
+                          type: "button",
+                          cursor: "pointer",
+                          fontWeight: "semibold",
+                          color: order === name ? "fg" : "fg.muted",
+                          "aria-pressed": order === name,
+                          title: t("rules.sort"),
+                          onClick: () => setOrder(name),
+                        },
+                        title,
+                        order === name && " ↓",
+                      )
+                    : title,
+                ),
+              ),
+            ),
+            ...[...data.rules]
+              .sort(orders[order])
+              .map((rule) =>
+                h(RuleRow, {
+                  key: rule.rule,
+                  rule,
+                  open: chosen === rule.rule,
+                  onToggle: () => write({ rule: chosen === rule.rule ? "" : rule.rule }, { replace: true }),
+                }),
+              ),
+            box({ px: 3, py: 2, fontSize: "xs", color: "fg.muted", borderTopWidth: 1, borderColor: "border" }, t("rules.count", { count: f.number(data.rules.length) })),
+          ),
+    ),
+  );
+}

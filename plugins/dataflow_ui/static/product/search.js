@@ -1,0 +1,170 @@
+// Where is this in our data? By document id, by URL, or by a piece of text pasted in.
+import { box, column, h, row, text, UI, useEffect, useState } from "../kit/h.js";
+import { StateBadge, Tag } from "../kit/badge.js";
+import { CliLine } from "../kit/cli.js";
+import { useText } from "../kit/i18n.js";
+import { Icon } from "../kit/icons.js";
+import { PageLink, productPath } from "../kit/links.js";
+import { Empty, Loaded } from "../kit/notes.js";
+import { Panel } from "../kit/panel.js";
+import { usePoll } from "../kit/poll.js";
+import { useQuery } from "../kit/query.js";
+import { DOCUMENT_TONES } from "../kit/tones.js";
+import { Name } from "../kit/words.js";
+import { Lineage } from "./lineage.js";
+
+const WAYS = ["auto", "id", "url", "text"];
+
+function Form({ query, by, onSearch }) {
+  const { t } = useText();
+  const [words, setWords] = useState(query);
+  const [way, setWay] = useState(by);
+  useEffect(() => {
+    setWords(query);
+    setWay(by);
+  }, [query, by]);
+  const submit = (event) => {
+    event?.preventDefault();
+    onSearch(words.trim(), way);
+  };
+  return h(
+    UI.Box,
+    { as: "form", onSubmit: submit, role: "search" },
+    h(UI.Textarea, {
+      value: words,
+      rows: words.length > 120 ? 5 : 2,
+      autoFocus: query === "",
+      "aria-label": t("search.label"),
+      placeholder: t("search.placeholder"),
+      onChange: (event) => setWords(event.target.value),
+      onKeyDown: (event) => {
+        event.nativeEvent.stopPropagation();
+        // Enter searches; a line break in pasted text needs Shift.
+        if (event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing) submit(event);
+      },
+    }),
+    row(
+      { mt: 2 },
+      h(UI.Button, { type: "submit", size: "sm", disabled: words.trim() === "" }, h(Icon, { name: "search" }), t("search.go")),
+      h(
+        UI.NativeSelect.Root,
+        { size: "sm", width: "auto" },
+        h(
+          UI.NativeSelect.Field,
+          { "aria-label": t("search.by"), value: way, onChange: (event) => setWay(event.target.value) },
+          ...WAYS.map((name) => h("option", { key: name, value: name }, t(`search.by_${name}`))),
+        ),
+        h(UI.NativeSelect.Indicator),
+      ),
+      text({ color: "fg.muted", fontSize: "xs" }, t("search.how")),
+    ),
+  );
+}
+
+function Result({ result, open, onToggle }) {
+  const { t, f } = useText();
+  const key = { dataset: result.dataset, version: result.version, doc_id: result.doc_id };
+  return box(
+    { px: 3, py: 3, borderTopWidth: 1, borderColor: "border", _first: { borderTopWidth: 0 } },
+    row(
+      { rowGap: 1, alignItems: "center" },
+      h(StateBadge, { state: result.status, tones: DOCUMENT_TONES, words: "document", size: "sm" }),
+      result.rule && h(Tag, { fontFamily: "mono" }, result.rule),
+      text({ fontSize: "sm" }, result.dataset),
+      h(
+        PageLink,
+        { to: productPath({ view: "versions", dataset: result.dataset, version: result.version }), fontSize: "xs", fontFamily: "mono" },
+        result.version,
+      ),
+      box({ flex: 1 }),
+      text(
+        { fontSize: "xs", color: "fg.muted" },
+        result.exact
+          ? t("search.exact")
+          : typeof result.similarity === "number" && t("removed.similarity", { share: f.share(result.similarity) }),
+      ),
+      h(
+        UI.Button,
+        { size: "xs", variant: "outline", onClick: onToggle, "aria-expanded": open },
+        h(Icon, { name: open ? "up" : "down" }),
+        t("search.why"),
+      ),
+    ),
+    row(
+      { mt: 1, gap: 3, rowGap: 0, fontSize: "xs", color: "fg.muted" },
+      h(Name, { length: 100, color: "fg" }, result.url || result.path),
+      text({}, [result.source, result.domain, result.language].filter(Boolean).join(" · ")),
+      text({ fontFamily: "mono" }, result.doc_id),
+      result.shard && text({}, t("search.shard", { shard: result.shard })),
+    ),
+    result.survivor &&
+      box(
+        { mt: 1, fontSize: "sm" },
+        t("removed.same_as"),
+        " ",
+        h(
+          PageLink,
+          { to: productPath({ view: "search", dataset: result.dataset, q: result.survivor, by: "id" }), fontFamily: "mono", fontSize: "xs" },
+          result.survivor,
+        ),
+      ),
+    result.snippet && box({ mt: 1, fontSize: "sm", color: "fg.muted", lineClamp: 2, overflowWrap: "anywhere" }, result.snippet),
+    open && box({ mt: 3 }, h(Lineage, key)),
+  );
+}
+
+function Results({ data }) {
+  const { t, f } = useText();
+  const [read, write] = useQuery();
+  const chosen = read("document");
+  const id = (result) => `${result.version}/${result.doc_id}`;
+  const searched = t("search.searched", {
+    versions: f.number(data.searched.versions),
+    chunks: f.number(data.searched.chunks),
+  });
+  return h(
+    Panel,
+    {
+      title: t("search.found", { count: data.results.length }),
+      note: [t(`search.by_${data.by}`), searched, data.complete ? "" : t("search.incomplete")].filter(Boolean).join(" · "),
+      aside: h(CliLine, { command: data.cli, maxW: "24rem" }),
+      flush: data.results.length > 0,
+    },
+    data.results.length === 0
+      ? h(Empty, { title: t("search.nothing"), icon: "search" }, t("search.nothing_next"))
+      : data.results.map((result) =>
+          h(Result, {
+            key: id(result),
+            result,
+            // A single hit is what was looked for: its reasons show at once.
+            open: chosen === id(result) || (chosen === "" && data.results.length === 1),
+            onToggle: () => write({ document: chosen === id(result) ? "none" : id(result) }, { replace: true }),
+          }),
+        ),
+    data.query?.sha1 &&
+      box(
+        { px: data.results.length > 0 ? 3 : 0, py: 2, fontSize: "xs", color: "fg.muted" },
+        t("search.folded", { sha1: data.query.sha1, length: f.number(data.query.folded_length) }),
+      ),
+  );
+}
+
+export function Search({ dataset }) {
+  const [read, write] = useQuery();
+  const query = read("q");
+  const by = WAYS.includes(read("by")) ? read("by") : "auto";
+  const poll = usePoll(query ? "search" : null, { q: query, dataset, by }, { every: 0 });
+  return column(
+    { gap: 3 },
+    h(
+      Panel,
+      null,
+      h(Form, {
+        query,
+        by,
+        onSearch: (words, way) => write({ q: words, by: way === "auto" ? "" : way, document: "" }),
+      }),
+    ),
+    query && (poll.data === null ? h(Panel, null, h(Loaded, { poll, lines: 4 }, () => null)) : h(Results, { data: poll.data })),
+  );
+}

@@ -1,0 +1,111 @@
+// Decisions about a version, each with a note that others read later.
+import { box, column, h, row, text, UI, useState } from "../kit/h.js";
+import { apiUrl } from "../kit/api.js";
+import { ActionButton, Question, Said, useAction } from "../kit/action.js";
+import { CliLine } from "../kit/cli.js";
+import { useText } from "../kit/i18n.js";
+import { Icon } from "../kit/icons.js";
+import { LinkButton, productPath } from "../kit/links.js";
+
+/** Who has used the current version already: they hold data that is no longer current afterwards. */
+function Affected({ consumers }) {
+  const { t, f } = useText();
+  if (consumers.length === 0) return box({ fontSize: "sm" }, t("versions.rollback_nobody"));
+  return box(
+    { fontSize: "sm" },
+    t("versions.rollback_consumers"),
+    box(
+      { as: "ul", pl: 5, listStyleType: "disc" },
+      ...consumers.map((consumer) =>
+        box(
+          { as: "li", key: `${consumer.dag_id} ${consumer.run_id}` },
+          text({ fontWeight: "medium" }, consumer.dag_id),
+          text({ color: "fg.muted", fontSize: "xs" }, ` ${f.time(consumer.at)}`),
+        ),
+      ),
+    ),
+  );
+}
+
+export function VersionActions({ version, before, dataset, rights, consumers }) {
+  const { t } = useText();
+  const [asking, setAsking] = useState("");
+  const actions = {
+    approve: useAction("versions/approve"),
+    reject: useAction("versions/reject"),
+    rollback: useAction("versions/rollback"),
+  };
+  const waiting = version.state === "WAITING";
+  const mayRollBack = version.state === "PUBLISHED" && !version.current;
+  const send = (name) => async (note) => {
+    if (await actions[name].send({ dataset, version: version.version, note })) setAsking("");
+  };
+  const questions = {
+    approve: { text: t("versions.approve_text"), tone: "success", noteRequired: true },
+    reject: { text: t("versions.reject_text"), tone: "danger", noteRequired: true },
+    rollback: { text: t("versions.rollback_text"), tone: "warning", noteRequired: true, extra: h(Affected, { consumers }) },
+  };
+  const opener = (name, icon, props) =>
+    h(
+      ActionButton,
+      {
+        key: name,
+        icon,
+        denied: rights.whyAct,
+        "aria-expanded": asking === name,
+        onClick: () => setAsking(asking === name ? "" : name),
+        ...props,
+      },
+      t(`versions.${name}`),
+    );
+  const done = Object.values(actions).find((action) => action.done || (action.error && !asking));
+  const command = waiting ? version.cli?.approve : mayRollBack ? version.cli?.rollback : "";
+  return column(
+    { gap: 2 },
+    row(
+      {},
+      waiting && opener("approve", "check", { variant: "solid", colorPalette: "success" }),
+      waiting && opener("reject", "cross"),
+      mayRollBack && opener("rollback", "undo"),
+      before &&
+        h(
+          LinkButton,
+          { to: productPath({ view: "compare", dataset, a: before.version, b: version.version }) },
+          t("versions.compare"),
+        ),
+      version.report &&
+        h(
+          UI.Button,
+          { asChild: true, size: "sm", variant: "outline" },
+          h(
+            "a",
+            {
+              href: apiUrl("versions/report", { dataset, version: version.version }),
+              target: "_blank",
+              rel: "noreferrer",
+              title: rights.whyText || undefined,
+            },
+            h(Icon, { name: "open" }),
+            t("report.title"),
+          ),
+        ),
+      command && h(CliLine, { command, maxW: "26rem" }),
+    ),
+    asking &&
+      h(Question, {
+        key: asking,
+        ask: {
+          ...questions[asking],
+          title: t(`versions.${asking}_title`, { version: version.version }),
+          confirm: t(`versions.${asking}_now`),
+          noteLabel: t("action.note"),
+          placeholder: t(`versions.${asking}_placeholder`),
+        },
+        busy: actions[asking].busy,
+        error: actions[asking].error,
+        onConfirm: send(asking),
+        onCancel: () => setAsking(""),
+      }),
+    done && h(Said, { action: done }),
+  );
+}

@@ -1,0 +1,84 @@
+// Versions as a time line: how much, of what, what moved, who decided.
+import { box, column, h, row, text, useMemo } from "../kit/h.js";
+import { Legend } from "../kit/bar.js";
+import { useText } from "../kit/i18n.js";
+import { Icon } from "../kit/icons.js";
+import { Empty, Loaded } from "../kit/notes.js";
+import { Panel } from "../kit/panel.js";
+import { usePoll } from "../kit/poll.js";
+import { useQuery } from "../kit/query.js";
+import { useRights } from "../kit/rights.js";
+import { Name } from "../kit/words.js";
+import { domainTones } from "./domains.js";
+import { VersionCard } from "./version_card.js";
+
+function History({ events }) {
+  const { t, f } = useText();
+  return h(
+    Panel,
+    { title: t("versions.history") },
+    events.length === 0
+      ? h(Empty, { icon: "clock" }, t("versions.history_none"))
+      : column(
+          { gap: 1.5 },
+          ...events.map((event, index) =>
+            row(
+              { key: index, fontSize: "sm", rowGap: 0, alignItems: "baseline" },
+              text({ color: "fg.muted", fontSize: "xs", width: "7rem", fontVariantNumeric: "tabular-nums" }, f.time(event.at)),
+              text({ fontWeight: "medium" }, event.who || "–"),
+              text({}, t(`event.${event.action}`)),
+              h(Name, { length: 48 }, event.version),
+              event.note && text({ color: "fg.muted" }, `“${event.note}”`),
+            ),
+          ),
+        ),
+  );
+}
+
+export function Versions({ dataset }) {
+  const { t, f } = useText();
+  const rights = useRights(dataset);
+  const [read, write] = useQuery();
+  const poll = usePoll("versions", { dataset });
+  const versions = useMemo(() => poll.data?.versions ?? [], [poll.data]);
+  const tones = useMemo(() => domainTones(versions), [versions]);
+  const most = Math.max(0, ...versions.map((version) => version.tokens ?? 0));
+  const chosen = read("version") || versions.find((version) => version.state === "WAITING")?.version || poll.data?.current || "";
+  const consumers = versions.find((version) => version.current)?.consumers ?? [];
+  return h(Loaded, { poll, lines: 8 }, (data) =>
+    data.versions.length === 0
+      ? h(Panel, null, h(Empty, { title: t("versions.none"), icon: "clock" }, t("versions.none_next", { dataset })))
+      : column(
+          { gap: 3 },
+          h(
+            Panel,
+            {
+              title: t("versions.title"),
+              note: t("versions.note"),
+              flush: true,
+              aside: h(Legend, { parts: [...tones].map(([name, tone]) => ({ name, tone })) }),
+            },
+            ...data.versions.map((version, index) =>
+              h(VersionCard, {
+                key: version.version,
+                version,
+                before: data.versions.slice(index + 1).find((older) => older.state === "PUBLISHED"),
+                dataset,
+                tones,
+                most,
+                rights,
+                consumers,
+                open: chosen === version.version,
+                onToggle: () => write({ version: chosen === version.version ? "none" : version.version }, { replace: true }),
+              }),
+            ),
+          ),
+          h(History, { events: data.events }),
+          box(
+            { fontSize: "xs", color: "fg.muted", px: 1 },
+            h(Icon, { name: "clock", display: "inline", mr: 1, verticalAlign: "-0.125em" }),
+            t("versions.count", { count: f.number(data.versions.length) }),
+          ),
+        ),
+  );
+}
