@@ -9,14 +9,10 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from dataflow_ops.stack.databases import create_databases
-
-_POOLS = {
-    "default_pool": ("DATAFLOW_STACK_SLOTS", "As many slots as workers have"),
-    "urgent": ("DATAFLOW_STACK_URGENT_SLOTS", "Slots of the worker that only takes urgent tasks"),
-}
 
 
 def main() -> int:
@@ -64,13 +60,23 @@ def _user(name: str, password: str) -> None:
     ensure()
 
 
+def pool_sizes(environment: Mapping[str, str]) -> dict[str, tuple[int, str]]:
+    """Slots and description by pool, from the variables that the stack sets for the preparation."""
+    workers, each, elsewhere, urgent = (
+        int(environment[f"DATAFLOW_STACK_{name}"])
+        for name in ("WORKERS", "CONCURRENCY", "SLOTS_ELSEWHERE", "URGENT_SLOTS")
+    )
+    return {
+        "default_pool": (max(1, workers * each + elsewhere), "As many slots as workers have"),
+        "urgent": (urgent, "Slots of the worker that only takes urgent tasks"),
+    }
+
+
 def _pools() -> None:
     from airflow.models.pool import Pool
 
-    for name, (variable, text) in _POOLS.items():
-        Pool.create_or_update_pool(
-            name, slots=int(os.environ[variable]), description=text, include_deferred=False
-        )
+    for name, (slots, text) in pool_sizes(os.environ).items():
+        Pool.create_or_update_pool(name, slots=slots, description=text, include_deferred=False)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,10 @@ from dataflow_ops.cli.console import ERR, OUT, print_json, print_table
 from dataflow_ops.cli.demo import demo_variables
 from dataflow_ops.cli.options import EXIT_FAILED, JsonOption
 from dataflow_ops.errors import ConfigError
+from dataflow_ops.stack import compose as compose_
 from dataflow_ops.stack import control, report
+from dataflow_ops.stack import join as join_
+from dataflow_ops.stack.environment import inherited
 from dataflow_ops.stack.layout import Layout
 from dataflow_ops.stack.settings import REPOSITORY, StackSettings, default_file, load_settings
 
@@ -141,6 +144,43 @@ def logs(
     for name in shown:
         title = "" if component else f"==> {name} <==\n"
         OUT.print(title + control.tail(layout, name, lines), markup=False)
+
+
+@app.command()
+def worker(
+    join: Annotated[Path, typer.Option("--join", metavar="FILE", help="Copy of the stack's airflow.env.")],
+    settings: SettingsOption = None,
+    name: Annotated[str, typer.Option("--name", help="Its name; the host's name is added.")] = "worker",
+    queues: Annotated[
+        str | None, typer.Option("--queues", metavar="A,B", help="Queues it serves; the settings file's.")
+    ] = None,
+    concurrency: Annotated[
+        int | None, typer.Option("--concurrency", metavar="N", min=1, help="Tasks at a time.")
+    ] = None,
+) -> None:
+    """Work for a stack on another host, in the foreground until SIGTERM (docs/stack.md, Several hosts)."""
+    own = _settings(settings, None)
+    command, environment = join_.worker(
+        join,
+        own,
+        inherited(os.environ),
+        name=name,
+        queues=queues.split(",") if queues else own.workers.queues,
+        concurrency=concurrency or own.workers.concurrency,
+    )
+    os.execve(command[0], command, environment)
+
+
+@app.command()
+def compose(settings: SettingsOption = None) -> None:
+    """Print docker-compose.yml as it follows from the settings file."""
+    OUT.print(compose_.compose(_settings(settings, None)), markup=False, end="")
+
+
+@app.command()
+def env() -> None:
+    """Print fresh secrets for docker-compose.yml: `dataflow stack env > .env && chmod 600 .env`, once."""
+    OUT.print(compose_.env_file(), markup=False, end="")
 
 
 class _Progress:

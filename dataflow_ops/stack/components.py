@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from dataflow_ops.stack.settings import StackSettings
@@ -9,6 +10,17 @@ from dataflow_ops.stack.settings import StackSettings
 POSTGRES, REDIS, PREPARE = "postgres", "redis", "prepare"
 API, SCHEDULER, PROCESSOR, TRIGGERER = "api-server", "scheduler", "dag-processor", "triggerer"
 URGENT = "worker-urgent"
+
+
+def stages(names: Sequence[str]) -> list[list[str]]:
+    """In which order components end: who hands out and does work, then what they report to, then servers.
+
+    Args:
+        names: of all components, in the order in which they start.
+    """
+    servers = [name for name in (REDIS, POSTGRES) if name in names]
+    web = [name for name in (API,) if name in names]
+    return [[name for name in names if name not in (*servers, *web)], web, servers[:1], servers[1:]]
 
 
 @dataclass(frozen=True)
@@ -74,15 +86,22 @@ def urgent_part(settings: StackSettings) -> Part:
     )
 
 
-def prepare_variables(settings: StackSettings, password: str) -> dict[str, str]:
-    """What only the preparation gets: first user and pools.
+def prepare_variables(settings: StackSettings, password: str, workers: str) -> dict[str, str]:
+    """What only the preparation gets: first user, and what the pools' sizes follow from.
 
     A pool has exactly as many slots as workers have: a task that is queued starts at once, so the order
     of starting follows priority to the last moment, and its token can't expire while it waits.
+
+    Args:
+        settings: the stack's.
+        password: of the first user.
+        workers: how many there are.
     """
     return {
         "DATAFLOW_STACK_USER": settings.user,
         "DATAFLOW_STACK_PASSWORD": password,
-        "DATAFLOW_STACK_SLOTS": str(max(1, settings.workers.slots)),
+        "DATAFLOW_STACK_WORKERS": workers,
+        "DATAFLOW_STACK_CONCURRENCY": str(settings.workers.concurrency),
+        "DATAFLOW_STACK_SLOTS_ELSEWHERE": str(settings.workers.slots_elsewhere),
         "DATAFLOW_STACK_URGENT_SLOTS": str(settings.urgent.concurrency),
     }

@@ -17,6 +17,7 @@ from dataflow_ops.errors import ConfigError, StackError
 from dataflow_ops.stack import plan, processes
 from dataflow_ops.stack.account import data_folder, unprivileged
 from dataflow_ops.stack.binaries import find_programs
+from dataflow_ops.stack.components import stages
 from dataflow_ops.stack.environment import as_shell, environment, inherited, local_places
 from dataflow_ops.stack.keys import load_keys
 from dataflow_ops.stack.layout import Layout, write_json, write_private
@@ -111,31 +112,35 @@ def down(layout: Layout, note: Callable[[str], None]) -> int:
         StackError: the supervisor did not end in time.
     """
     components, grace_s = plan.load(layout)
-    running = [name for name in _running(components, layout)]
+    running = list(_running(components, layout))
     record = processes.load(layout.pids / "supervisor.json")
     if record is not None and processes.is_alive(record):
         os.kill(record.pid, signal.SIGTERM)
         until = time.monotonic() + (grace_s + 5) * (len(components) + 1)
         seen = set(running)
-        while processes.is_alive(record):
+        alive = True
+        while alive:
             if time.monotonic() > until:
                 raise StackError(
                     f"the supervisor (process {record.pid}) does not end; see {layout.log('supervisor')}"
                 )
-            now = set(_running(components, layout))
-            for name in [name for name in running if name in seen - now]:
-                note(f"{name} ended")
-            seen = now
             time.sleep(0.2)
+            alive = processes.is_alive(record)
+            left = set(_running(components, layout))
+            for name in [name for name in running if name in seen - left]:
+                note(f"{name} ended")
+            seen = left
     # Whatever no supervisor ended: it may have been killed.
-    for component in reversed(components):
-        path = layout.pids / f"{component.name}.json"
-        left = processes.load(path)
-        if left is not None and processes.is_alive(left):
-            processes.end(layout.folder, component.name, left, stop=component.stop, grace_s=grace_s)
-            note(f"{component.name} ended")
-        path.unlink(missing_ok=True)
-    processes.clear(layout.folder, [component.name for component in components])
+    orphans = _running(components, layout)
+    signals = {component.name: component.stop for component in components}
+    for stage in stages(list(signals)):
+        now = {name: (orphans[name], signals[name]) for name in stage if name in orphans}
+        processes.end(layout.folder, now, grace_s)
+        for name in now:
+            note(f"{name} ended")
+    processes.clear(layout.folder, signals)
+    for name in signals:
+        (layout.pids / f"{name}.json").unlink(missing_ok=True)
     (layout.pids / "supervisor.json").unlink(missing_ok=True)
     return len(running)
 

@@ -11,7 +11,8 @@ from dataflow_ops.stack.keys import Keys
 from dataflow_ops.stack.settings import StackSettings
 
 DATABASE_USER = "dataflow"
-_LOCAL = Path(__file__).resolve().parents[1] / "airflow" / "config"
+LOCAL_SETTINGS = str(Path(__file__).resolve().parents[1] / "airflow" / "config")
+"""Folder of Airflow's hook file; on PYTHONPATH of every process."""
 
 
 @dataclass(frozen=True)
@@ -25,10 +26,11 @@ class Places:
     plugins: str
     local_settings: str
     listen: str
+    public: str
     web: str
     postgres: str
     redis: str
-    """``host:port`` each, ``listen`` the address to listen on."""
+    """``host:port`` each, ``public`` as a browser sees ``web``; ``listen`` is the address to listen on."""
 
 
 def local_places(settings: StackSettings, airflow_home: Path) -> Places:
@@ -40,8 +42,9 @@ def local_places(settings: StackSettings, airflow_home: Path) -> Places:
         jobs=str(settings.jobs),
         dags=str(settings.dags),
         plugins=str(settings.plugins),
-        local_settings=str(_LOCAL),
+        local_settings=LOCAL_SETTINGS,
         listen=host,
+        public=f"{host}:{ports.web}",
         web=f"{host}:{ports.web}",
         postgres=f"{host}:{ports.postgres}",
         redis=f"{host}:{ports.redis}",
@@ -81,7 +84,7 @@ def environment(settings: StackSettings, places: Places, keys: Keys) -> dict[str
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"{database}/airflow",
         "AIRFLOW__LOGGING__BASE_LOG_FOLDER": f"{places.airflow_home}/logs",
         "AIRFLOW__LOGGING__COLORED_CONSOLE_LOG": "False",
-        "AIRFLOW__API__BASE_URL": f"http://{places.web}",
+        "AIRFLOW__API__BASE_URL": f"http://{places.public}",
         "AIRFLOW__API__HOST": places.listen,
         "AIRFLOW__API__PORT": str(settings.ports.web),
         "AIRFLOW__API__WORKERS": str(tuning.api_workers),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -27,7 +28,8 @@ def health_page(environment: Mapping[str, str]) -> Mapping[str, Any] | None:
     """Airflow's own health page, or None while the api-server does not answer."""
     import httpx
 
-    url = f"{environment['AIRFLOW__API__BASE_URL']}/api/v2/monitor/health"
+    inside = environment["AIRFLOW__CORE__EXECUTION_API_SERVER_URL"].removesuffix("/execution/")
+    url = f"{inside}/api/v2/monitor/health"
     try:
         answer = httpx.get(url, timeout=_PATIENCE_S, trust_env=False)
         page = answer.raise_for_status().json()
@@ -36,27 +38,34 @@ def health_page(environment: Mapping[str, str]) -> Mapping[str, Any] | None:
     return page if isinstance(page, dict) else None
 
 
-def live_workers(environment: Mapping[str, str], expected: int) -> set[str]:
-    """Names of the Celery workers that answer a ping, on whatever host.
+def node_name(worker: str) -> str:
+    """What Celery calls a worker of this host."""
+    return f"{worker}@{socket.gethostname()}"
+
+
+def live_workers(environment: Mapping[str, str], asked: Sequence[str]) -> set[str]:
+    """Which of these Celery workers answer a ping.
 
     Args:
         environment: of the stack.
-        expected: how many are waited for; fewer cost the whole patience of 2 s.
+        asked: their names, ``name@host``; one that does not answer costs the whole patience of 2 s.
     """
     from celery import Celery
     from kombu.exceptions import KombuError
     from redis.exceptions import RedisError
 
-    if not expected:
+    if not asked:
         return set()
     app = Celery(broker=environment["AIRFLOW__CELERY__BROKER_URL"], set_as_current=False)
     try:
-        replies = app.control.broadcast("ping", reply=True, timeout=2.0, limit=expected) or []
+        replies = app.control.broadcast(
+            "ping", destination=list(asked), reply=True, timeout=2.0, limit=len(asked)
+        )
     except (KombuError, RedisError, OSError):
         return set()
     finally:
         app.close()
-    return {name.split("@")[0] for reply in replies for name in reply}
+    return {name for reply in replies or [] for name in reply}
 
 
 def healthy(
@@ -81,9 +90,11 @@ def healthy(
         if name in names:
             found[name] = _job(page, job, since[name])
     workers = [name for name in names if name.startswith("worker-")]
-    live = live_workers(environment, len(workers)) if found.get(REDIS, (False, ""))[0] else set()
+    nodes = [node_name(name) for name in workers]
+    live = live_workers(environment, nodes) if found.get(REDIS, (False, ""))[0] else set()
     for name in workers:
-        found[name] = (name in live, "answers" if name in live else "does not answer yet")
+        well = node_name(name) in live
+        found[name] = (well, "answers" if well else "does not answer yet")
     return found
 
 

@@ -42,7 +42,7 @@ def build(
     """
     server = postgres_command(programs["postgres"], data, settings)
     redis = [programs["redis-server"], str(layout.redis / "redis.conf")]
-    extra = prepare_variables(settings, keys.admin_password)
+    extra = prepare_variables(settings, keys.admin_password, str(settings.workers.count))
     once = [sys.executable, "-m", "dataflow_ops.airflow.prepare"]
     uid, gid = (None, None) if account is None else (account.uid, account.gid)
     components = [

@@ -141,31 +141,31 @@ def clear(folder: Path, names: Iterable[str]) -> int:
     return len(rest)
 
 
-def end(folder: Path, name: str, record: Record, *, stop: int, grace_s: float) -> bool:
-    """Ask a component to end, wait, then kill it and all it left; whether it went by itself.
+def end(folder: Path, running: Mapping[str, tuple[Record, int]], grace_s: float) -> set[str]:
+    """Ask components to end, all at once; wait; then kill who is left, and whatever any of them left.
 
     Args:
         folder: the stack's folder.
-        name: of the component.
-        record: its process.
-        stop: signal that asks.
-        grace_s: seconds to wait.
+        running: by name, its process and the signal that asks it.
+        grace_s: seconds to wait, for all together.
+
+    Returns:
+        Those that had to be killed.
     """
-    below = _tree(record.pid) if is_alive(record) else []
-    if is_alive(record):
-        _signal(record.pid, stop)
+    for record, stop in running.values():
+        if is_alive(record):
+            _signal(record.pid, stop)
     until = time.monotonic() + grace_s
-    while is_alive(record) and time.monotonic() < until:
+    left = {name: record for name, (record, _) in running.items() if is_alive(record)}
+    while left and time.monotonic() < until:
         time.sleep(0.1)
-    went = not is_alive(record)
-    if not went:
-        _signal(record.pid, signal.SIGKILL)
-        while is_alive(record):
-            time.sleep(0.05)
+        left = {name: record for name, record in left.items() if is_alive(record)}
+    below = [process for record in left.values() for process in _tree(record.pid)]
     for process in below:
         _kill(process)
-    clear(folder, [name])
-    return went
+    psutil.wait_procs(below, timeout=5)
+    clear(folder, running)
+    return set(left)
 
 
 def memory_bytes(record: Record, *, below: bool = True) -> int:

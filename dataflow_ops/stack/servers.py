@@ -14,6 +14,17 @@ from dataflow_ops.stack.keys import Keys
 from dataflow_ops.stack.layout import Layout, write_private
 from dataflow_ops.stack.settings import StackSettings
 
+POSTGRES_TUNING = {"max_connections": "300", "shared_buffers": "128MB", "log_min_duration_statement": "5s"}
+"""Every process of the stack keeps some connections. Durability stays as PostgreSQL has it: on."""
+REDIS_TUNING = {
+    "appendonly": "yes",
+    "appendfsync": "everysec",
+    "save": '""',
+    "maxmemory-policy": "noeviction",
+}
+"""The log of writes is on, snapshots are off: after a restart queued tasks are still there, but for the last
+second. Without it each would sit in ``queued`` until Airflow gives up waiting for it."""
+
 _LOOPBACK = ("127.0.0.1", "localhost")
 _LISTENERS = (
     "local all all reject\nhost all all 127.0.0.1/32 scram-sha-256\nhost all all ::1/128 scram-sha-256\n"
@@ -72,13 +83,8 @@ def postgres_command(postgres: str, data: Path, settings: StackSettings) -> list
     options = {
         "listen_addresses": settings.host,
         "unix_socket_directories": "",
-        "max_connections": "300",
-        "shared_buffers": "128MB",
         "hba_file": str(data / "pg_hba.conf"),
-        # A machine that loses power may lose the last moments of Airflow's own history, never our state:
-        # that sets it on for each of its transactions by being the default here.
-        "synchronous_commit": "on",
-        "log_min_duration_statement": "5s",
+        **POSTGRES_TUNING,
     }
     pairs = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
     return [postgres, "-D", str(data), "-p", str(settings.ports.postgres), *pairs]
@@ -96,11 +102,7 @@ def write_access(data: Path, settings: StackSettings, account: Account | None) -
 
 
 def write_redis(layout: Layout, settings: StackSettings, keys: Keys) -> Path:
-    """Redis' configuration: in a file, since others can read command lines.
-
-    The log of writes is on: after a restart queued tasks are still there; without it each would sit in
-    `queued` until Airflow gives up waiting for it.
-    """
+    """Redis' configuration: in a file, since others can read command lines."""
     path = layout.redis / "redis.conf"
     write_private(
         path,
@@ -108,10 +110,6 @@ def write_redis(layout: Layout, settings: StackSettings, keys: Keys) -> Path:
         f"port {settings.ports.redis}\n"
         f"requirepass {keys.redis_password}\n"
         f'dir "{layout.redis}"\n'
-        "daemonize no\n"
-        "appendonly yes\n"
-        "appendfsync everysec\n"
-        'save ""\n'
-        "maxmemory-policy noeviction\n",
+        "daemonize no\n" + "".join(f"{name} {value}\n" for name, value in REDIS_TUNING.items()),
     )
     return path

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 import yaml
 from pydantic import Field, ValidationError, model_validator
@@ -79,6 +79,20 @@ class AirflowTuning(Section):
     triggers: Count = 1000
 
 
+ContainerName = Literal[
+    "postgres",
+    "redis",
+    "object-store",
+    "prepare",
+    "api-server",
+    "scheduler",
+    "dag-processor",
+    "triggerer",
+    "worker",
+    "worker-urgent",
+]
+
+
 class ContainerLimits(Section):
     """Most that one container may take."""
 
@@ -94,7 +108,7 @@ class Containers(Section):
     redis: str = "redis:7.4-bookworm"
     object_store: str = "chrislusf/seaweedfs:4.48"
     object_store_port: Port = 8333
-    limits: Mapping[str, ContainerLimits] = Field(default_factory=dict)
+    limits: Mapping[ContainerName, ContainerLimits] = Field(default_factory=dict)
 
 
 class StackSettings(Section):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from types import FrameType
 
 from dataflow_ops.errors import ConfigError
 from dataflow_ops.stack import plan, processes
-from dataflow_ops.stack.components import PREPARE
+from dataflow_ops.stack.components import PREPARE, stages
 from dataflow_ops.stack.health import answers
 from dataflow_ops.stack.layout import Layout, read_json, write_json
 from dataflow_ops.stack.processes import Component, Record
@@ -27,6 +28,8 @@ LOOK_EVERY_S = 0.5
 STEADY_S = 60.0
 """A component that ran this long is thought well: its next fall starts with the shortest pause again."""
 MOST_PAUSE_S = 60.0
+CUT_EVERY_S = 60.0
+MOST_LOG_BYTES = 64 * 2**20
 
 
 class Keeper:
@@ -119,18 +122,8 @@ class Keeper:
         self._notes.update(news)
         write_json(self._notes_path, self._notes)
 
-    def end(self, grace_s: float) -> None:
-        """End it for good."""
-        record = self.record
-        if record is not None:
-            went = processes.end(
-                self._layout.folder,
-                self.component.name,
-                record,
-                stop=self.component.stop,
-                grace_s=grace_s,
-            )
-            _say(f"{self.component.name}: {'ended' if went else f'killed after {grace_s:.0f} s'}")
+    def forget(self) -> None:
+        """It was ended on purpose: nothing is left to know of it."""
         if self._process is not None:
             self._process.wait()
         self._path.unlink(missing_ok=True)
@@ -145,10 +138,15 @@ class Supervisor:
         self._keepers: dict[str, Keeper] = {}
         self._grace_s = 0.0
         self._read = 0
+        self._cut = time.monotonic()
         self.ending = False
 
     def turn(self) -> None:
-        """Take up a changed plan, then look after each component once."""
+        """Take up a changed plan, cut long logs, then look after each component once."""
+        if time.monotonic() - self._cut > CUT_EVERY_S:
+            self._cut = time.monotonic()
+            for path in self._layout.logs.glob("*.log"):
+                cut(path)
         changed = self._layout.plan.stat().st_mtime_ns
         if changed != self._read:
             self._take_up()
@@ -161,9 +159,22 @@ class Supervisor:
             keeper.tend(ready)
 
     def end(self) -> None:
-        """End all, last started first, so that who still works finds what it needs."""
-        for name in reversed(list(self._keepers)):
-            self._keepers.pop(name).end(self._grace_s)
+        """End all, stage by stage, so that who still works finds what it needs."""
+        for stage in stages(list(self._keepers)):
+            self._end(stage)
+
+    def _end(self, names: list[str]) -> None:
+        keepers = [self._keepers.pop(name) for name in names]
+        running = {
+            keeper.component.name: (record, keeper.component.stop)
+            for keeper in keepers
+            if (record := keeper.record) is not None
+        }
+        killed = processes.end(self._layout.folder, running, self._grace_s)
+        for keeper in keepers:
+            keeper.forget()
+        for name in running:
+            _say(f"{name}: {f'killed after {self._grace_s:.0f} s' if name in killed else 'ended'}")
 
     def _answers(self, name: str, known: dict[str, bool]) -> bool:
         if name not in known:
@@ -183,8 +194,7 @@ class Supervisor:
             _say(str(e))
             return
         wanted = {component.name: component for component in components}
-        for name in [name for name in reversed(list(self._keepers)) if name not in wanted]:
-            self._keepers.pop(name).end(self._grace_s)
+        self._end([name for name in self._keepers if name not in wanted])
         keepers = {}
         for name, component in wanted.items():
             keeper = self._keepers.get(name)
@@ -225,6 +235,18 @@ def main(home: Path) -> int:
     _say("all ended")
     (layout.pids / "supervisor.json").unlink(missing_ok=True)
     return 0
+
+
+def cut(log: Path, most: int = MOST_LOG_BYTES) -> bool:
+    """Move a log that got long to ``NAME.log.1``, over the one before; whether it was.
+
+    Its writer keeps the file open for appending, so it is copied and emptied in place.
+    """
+    if log.stat().st_size <= most:
+        return False
+    shutil.copyfile(log, log.with_name(f"{log.name}.1"))
+    os.truncate(log, 0)
+    return True
 
 
 def _say(line: str) -> None:
