@@ -12,8 +12,9 @@ from dataflow_ops import __version__
 from dataflow_ops.cli import (
     demo,
     diff_commands,
-    letter_commands,
+    find_commands, letter_commands,
     look_commands,
+    maintenance_commands,
     run_commands,
     stack_commands,
     version_commands,
@@ -43,7 +44,9 @@ run_commands.register(app)
 look_commands.register(app)
 app.add_typer(version_commands.app, name="versions", rich_help_panel=PANEL_VERSIONS)
 diff_commands.register(app)
+find_commands.register(app)
 app.add_typer(letter_commands.app, name="dead-letters", rich_help_panel=PANEL_LOOK)
+maintenance_commands.register(app)
 demo.register(app)
 app.add_typer(stack_commands.app, name="stack", rich_help_panel=PANEL_MACHINE)
 

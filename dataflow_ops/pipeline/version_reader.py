@@ -31,6 +31,9 @@ from dataflow_ops.storage.chunk_store import ChunkStore
 from dataflow_ops.storage.local import LocalStore
 from dataflow_ops.values import Output, Slice
 
+_NEAR = 1_000
+"""Rows up to which it costs less to walk on than to read a row group again."""
+
 LINEAGE = ("scatter", "fates")
 """``(step, kind)`` that a version's own lineage files hold."""
 
@@ -87,6 +90,11 @@ class OpenVersion:
         run = RunReader(OutputIndex(self.state, self.run.run_id), self.chunks, self.steps)
         return VersionReader(run, self.chunks, self.lineage)
 
+    @cached_property
+    def lineage_reader(self) -> VersionReader:
+        """Reads lineage alone, as if the run had left nothing else."""
+        return VersionReader(None, self.chunks, self.lineage)
+
     def has(self, step: str, kind: str) -> bool:
         """Whether the run's outputs of this kind are all there still; False where there never were any."""
         outputs = [output for _, output in self.reader.outputs(step, kind)]
@@ -98,12 +106,12 @@ class VersionReader:
     """The :class:`~dataflow_ops.observe.reader.StepReader` of a version.
 
     Args:
-        run: reads the run's outputs.
+        run: reads the run's outputs; None to read lineage alone.
         chunks: reads the version's own files.
         lineage: chunk -> lineage file.
     """
 
-    def __init__(self, run: RunReader, chunks: ChunkStore, lineage: Mapping[str, Output]) -> None:
+    def __init__(self, run: RunReader | None, chunks: ChunkStore, lineage: Mapping[str, Output]) -> None:
         self._run, self._chunks, self._lineage = run, chunks, lineage
         self._own = {output.uri for output in lineage.values()}
 
@@ -111,19 +119,27 @@ class VersionReader:
         """See the protocol."""
         if (step, kind) == LINEAGE:
             yield from self._lineage.items()
-        else:
+        elif self._run is not None:
             yield from self._run.outputs(step, kind)
 
     def read(self, output: Output, slice_name: str = "", columns: Sequence[str] = ()) -> pa.Table:
         """See the protocol."""
         if output.uri in self._own:
             return self._chunks.read(output, slice_name, tuple(columns), schema=FATES)
+        assert self._run is not None, "only outputs that were listed here are read"
         return self._run.read(output, slice_name, columns)
 
     def read_rows(self, output: Output, rows: Sequence[int], columns: Sequence[str] = ()) -> pa.Table:
-        """A few rows by number; only their row groups are read."""
-        parts = [self._chunks.rows(output, tuple(columns), row).take(1) for row in rows]
-        return pa.concat_tables(parts) if parts else self.read(output, columns=columns).slice(0, 0)
+        """A few rows by number, ascending; only their row groups are read, those of near rows once."""
+        if not rows:
+            return self.read(output, columns=columns).slice(0, 0)
+        parts, stream = [], self._chunks.rows(output, tuple(columns), rows[0])
+        for row in rows:
+            if row - stream.next_row > _NEAR:
+                stream = self._chunks.rows(output, tuple(columns), row)
+            stream.take(row - stream.next_row)
+            parts.append(stream.take(1))
+        return pa.concat_tables(parts)
 
 
 def open_version(

@@ -16,6 +16,7 @@ from dataflow_ops.state.letters import Letters
 from dataflow_ops.state.lookup import Lookup
 from dataflow_ops.state.migrate import migrate_engine
 from dataflow_ops.state.outbox import Outbox
+from dataflow_ops.state.overview import Overview
 from dataflow_ops.state.pauses import Pauses
 from dataflow_ops.state.reviews import Reviews
 from dataflow_ops.state.rollup import Rollup
@@ -41,6 +42,7 @@ class StateStore(
     Rollup,
     Totals,
     Reviews,
+    Overview,
     Outbox,
     Leases,
     DayOrder,

@@ -1,0 +1,200 @@
+"""Today: every data set with its current version, what waits for a person, and what runs."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from dataflow_ops.console.dags import DagFact, DagFacts, NoDags, origin_of
+from dataflow_ops.console.version_facts import facts_of
+from dataflow_ops.pipeline.flow import STEPS, steps_until
+from dataflow_ops.pipeline.home import Home
+from dataflow_ops.pipeline.version_states import SHOWN_WAITING, WITH_SET, shown
+from dataflow_ops.state.machine import LIVE_RUNS
+from dataflow_ops.state.records import RunRecord, VersionRecord
+from dataflow_ops.state.store import StateStore
+
+RECENT = 20
+"""Newest runs of a data set among which the last one that ended is looked for."""
+
+
+def today(
+    home: Home,
+    state: StateStore,
+    dags: DagFacts | None = None,
+    *,
+    readable: Callable[[str], bool] | None = None,
+    now: float | None = None,
+) -> dict[str, Any]:
+    """All data sets: those that have run, and those that a DAG will make.
+
+    Args:
+        home: where versions are.
+        state: open state store.
+        dags: what the orchestrator knows.
+        readable: which data sets may be shown; all where None.
+        now: seconds since 1970.
+
+    Returns:
+        ``{"datasets": […]}``, those with decisions first, then by name.
+    """
+    facts: dict[str, list[DagFact]] = {}
+    for dag in (dags or NoDags()).dags():
+        facts.setdefault(dag.dataset, []).append(dag)
+    names = sorted({*state.datasets(), *facts})
+    moment = time.time() if now is None else now
+    rows = [
+        _dataset(home.root, state, name, sorted(facts.get(name, ()), key=lambda d: d.dag_id), moment)
+        for name in names
+        if readable is None or readable(name)
+    ]
+    return {"datasets": sorted(rows, key=lambda row: (not row["decisions"], row["dataset"]))}
+
+
+def _dataset(root: Path, state: StateStore, name: str, dags: Sequence[DagFact], now: float) -> dict[str, Any]:
+    runs = state.list_runs(name, RECENT)
+    versions = state.versions(name)
+    current = next((v for v in versions if v.is_current), None)
+    live = state.live_runs(name)
+    ended = next((run for run in runs if run.state not in LIVE_RUNS), None)
+    return {
+        "dataset": name,
+        "description": _description(runs, dags),
+        "dags": [
+            {
+                "dag_id": dag.dag_id,
+                "mode": dag.mode,
+                "schedule": dag.schedule,
+                "next_run": dag.next_run,
+                "is_paused": dag.is_paused,
+            }
+            for dag in dags
+        ],
+        "current": None if current is None else _current(root, state, current),
+        "age_s": None if current is None else max(0.0, now - current.created_at),
+        "decisions": [
+            *_to_approve(state, versions),
+            *_failed(ended),
+            *_paused(state, live),
+            *_letters(state, name, runs),
+        ],
+        "live": [_live(state, run) for run in live],
+        "last": None if ended is None else _last(ended),
+    }
+
+
+def _description(runs: Sequence[RunRecord], dags: Sequence[DagFact]) -> str:
+    text = str(json.loads(runs[0].settings)["dataset"].get("description") or "") if runs else ""
+    return text or next((dag.description for dag in dags if dag.description), "")
+
+
+def _current(root: Path, state: StateStore, record: VersionRecord) -> dict[str, Any]:
+    facts, run = facts_of(root, record), state.get_run(record.run_id)
+    return {
+        "version": record.version_id,
+        "published_at": record.created_at,
+        "documents": facts.documents if facts else None,
+        "tokens": facts.tokens if facts else None,
+        "tokens_estimated": facts.tokens_estimated if facts else None,
+        "mode": run.mode if run else None,
+        "data_date": run.data_date if run else None,
+    }
+
+
+def _to_approve(state: StateStore, versions: Sequence[VersionRecord]) -> list[dict[str, Any]]:
+    waiting = [v for v in versions if shown(v.state, v.is_current) == SHOWN_WAITING]
+    return [
+        _decision("approve", state.get_run(v.run_id), version=v.version_id, reasons=reasons(state, v))
+        for v in waiting
+    ]
+
+
+def reasons(state: StateStore, record: VersionRecord) -> list[str]:
+    """Why a version waits for a person, a sentence each."""
+    run = state.get_run(record.run_id)
+    if run is not None and run.state == "AWAITING_APPROVAL" and run.detail:
+        return run.detail.split("; ")
+    return [WITH_SET if run is not None and not run.promote else "see its report"]
+
+
+def _failed(last: RunRecord | None) -> list[dict[str, Any]]:
+    if last is None or last.state != "FAILED":
+        return []
+    return [_decision("failed", last, reasons=[last.detail or "see its tasks"])]
+
+
+def _paused(state: StateStore, live: Sequence[RunRecord]) -> list[dict[str, Any]]:
+    found = []
+    for run in live:
+        flag = state.paused(run.run_id, run.dataset)
+        if flag is not None:
+            why = f": {flag.why}" if flag.why else ""
+            found.append(_decision("paused", run, reasons=[f"{flag.who or 'somebody'}{why}"]))
+    return found
+
+
+def _letters(state: StateStore, name: str, runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
+    counts = state.count_dead_letters("error", dataset=name, newest=True)
+    if not counts:
+        return []
+    told = [f"{error}: {number:,}" for error, number in counts.items()]
+    return [_decision("dead_letters", runs[0] if runs else None, reasons=told, count=sum(counts.values()))]
+
+
+def _decision(
+    kind: str, run: RunRecord | None, *, version: str | None = None, reasons: Sequence[str], count: int = 1
+) -> dict[str, Any]:
+    dag_id, dag_run_id = origin_of(run)
+    return {
+        "kind": kind,
+        "version": version,
+        "run": run.run_id if run else None,
+        "dag_id": dag_id,
+        "dag_run_id": dag_run_id,
+        "reasons": list(reasons),
+        "count": count,
+    }
+
+
+def _live(state: StateStore, run: RunRecord) -> dict[str, Any]:
+    dag_id, dag_run_id = origin_of(run)
+    layer, progress = _progress(state, run)
+    return {
+        "run": run.run_id,
+        "dag_id": dag_id,
+        "dag_run_id": dag_run_id,
+        "mode": run.mode,
+        "state": run.state,
+        "layer": layer,
+        "progress": progress,
+        "urgent": run.urgent,
+    }
+
+
+def _progress(state: StateStore, run: RunRecord) -> tuple[str | None, float]:
+    """Layer of the step under way, and the share of steps that are done, each counted by its tasks."""
+    wanted = steps_until(run.until_layer)
+    begun, kept = set(state.steps_of_run(run.run_id)), state.kept_totals(run.run_id)
+    done, layer = 0.0, None
+    for step, of, _ in STEPS:
+        if step not in begun or step not in wanted:
+            continue
+        total = kept.get(step) or state.total_of_step(run.run_id, step)
+        if total is not None and total.number:
+            done += 1.0 if total.settled else total.done / total.number
+            layer = of
+    return layer, done / len(wanted)
+
+
+def _last(run: RunRecord) -> dict[str, Any]:
+    dag_id, dag_run_id = origin_of(run)
+    return {
+        "run": run.run_id,
+        "state": run.state,
+        "ended_at": run.ended_at,
+        "dag_id": dag_id,
+        "dag_run_id": dag_run_id,
+    }

@@ -1,0 +1,83 @@
+"""The few numbers of a version that pages ask for again and again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from dataflow_ops.errors import CorruptOutput
+from dataflow_ops.state.records import VersionRecord
+from dataflow_ops.storage.local import LocalStore
+
+
+@dataclass(frozen=True, slots=True)
+class VersionFacts:
+    """Out of a version's manifest.
+
+    Attributes:
+        documents: distinct ones.
+        tokens: with repetitions.
+        tokens_estimated: whether no tokenizer counted them.
+        dead_letters: what could not be processed.
+        domains: ``domain, documents, tokens, share``, most tokens first.
+        steps: step -> ``in, kept, rules, …``.
+        job: settings that shaped it.
+    """
+
+    documents: int
+    tokens: int
+    tokens_estimated: bool
+    dead_letters: int
+    domains: tuple[Mapping[str, Any], ...]
+    steps: Mapping[str, Mapping[str, Any]]
+    job: Mapping[str, Any]
+
+
+def facts_of(root: Path, record: VersionRecord) -> VersionFacts | None:
+    """Facts of a version; None where its manifest is no longer stored."""
+    try:
+        return _facts(str(root), record.manifest_uri, record.manifest_sha256)
+    except CorruptOutput:
+        return None
+
+
+@lru_cache(maxsize=512)
+def _facts(root: str, uri: str, sha256: str) -> VersionFacts:
+    """By content: a manifest never changes, and one of many chunks takes a moment to read."""
+    manifest = json.loads(LocalStore(Path(root)).read(uri))
+    totals = manifest["totals"]
+    documents = {row["domain"]: row["documents"] for row in manifest["plan"]["domains"]}
+    whole = totals["tokens"] or 1
+    domains = [
+        {
+            "domain": name,
+            "documents": documents.get(name, cell["rows"]),
+            "tokens": cell["tokens"],
+            "share": cell["tokens"] / whole,
+        }
+        for name, cell in totals["by_domain"].items()
+    ]
+    domains.sort(key=lambda row: (-row["tokens"], row["domain"]))
+    return VersionFacts(
+        totals["documents"],
+        totals["tokens"],
+        manifest["tokens_estimated"],
+        manifest["dead_letters"],
+        tuple(domains),
+        {step["name"]: step for step in manifest["steps"]},
+        manifest["job"],
+    )
+
+
+def report_of(root: Path, version_id: str) -> dict[str, Any] | None:
+    """A version's report data; None where there is none."""
+    uri = f"versions/{version_id}/report.json"
+    blobs = LocalStore(root)
+    if blobs.stat(uri) is None:
+        return None
+    found: dict[str, Any] = json.loads(blobs.read(uri))
+    return found
