@@ -14,6 +14,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from dataflow_ops.cli.options import EXIT_PAUSED, EXIT_WAITING
 from dataflow_ops.engine.runner import TaskOutcome
 from dataflow_ops.pipeline.driver import StepReport
 
@@ -100,6 +101,18 @@ def told_when_interrupted() -> Iterator[None]:
             style="yellow",
         )
         raise typer.Exit(128 + signal.SIGINT) from None
+
+
+def print_end(result: Any, as_json: bool) -> None:
+    """How a run ended; exits with the code that says so."""
+    if as_json:
+        print_json(result.as_json())
+    else:
+        (OUT if result.state != "PAUSED" else ERR).print(result.message, markup=False)
+    if result.state == "PAUSED":
+        raise typer.Exit(EXIT_PAUSED)
+    if result.state in ("SUCCEEDED_WITH_DEAD", "AWAITING_APPROVAL"):
+        raise typer.Exit(EXIT_WAITING)
 
 
 STEP_COLUMNS = {

@@ -14,6 +14,7 @@ from dataflow_ops.cli import (
     diff_commands,
     find_commands, letter_commands,
     look_commands,
+    pause_commands,
     maintenance_commands,
     run_commands,
     stack_commands,
@@ -41,6 +42,7 @@ app = typer.Typer(
     " 4 done with something waiting for a person.",
 )
 run_commands.register(app)
+pause_commands.register(app)
 look_commands.register(app)
 app.add_typer(version_commands.app, name="versions", rich_help_panel=PANEL_VERSIONS)
 diff_commands.register(app)

@@ -1,8 +1,7 @@
-"""``run``, ``resume``, ``pause``, ``status``."""
+"""``run``, ``status``, ``runs``."""
 
 from __future__ import annotations
 
-import getpass
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,9 +11,9 @@ import typer
 import yaml
 
 from dataflow_ops.cli.console import (
-    ERR,
     OUT,
     ConsoleReporter,
+    print_end,
     print_json,
     print_steps,
     print_table,
@@ -22,8 +21,6 @@ from dataflow_ops.cli.console import (
 )
 from dataflow_ops.cli.options import (
     DEFAULT_HOME,
-    EXIT_PAUSED,
-    EXIT_WAITING,
     PANEL_LOOK,
     PANEL_RUN,
     DatasetOption,
@@ -122,51 +119,7 @@ def run(
             promote=promote or not set_,
             urgent=urgent,
         )
-    _end(result, as_json)
-
-
-def resume(
-    run_id: Annotated[
-        str | None, typer.Argument(metavar="RUN", help="Run; the newest when left out.")
-    ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=0, help="Worker processes; 0 runs in this one. Default: cores."),
-    ] = None,
-    home: HomeOption = DEFAULT_HOME,
-    as_json: JsonOption = False,
-) -> None:
-    """Clear a run's pause flag and go on from the cursor, in this process."""
-    from dataflow_ops.pipeline.run import resume_run
-
-    with told_when_interrupted():
-        result = resume_run(
-            home,
-            run_id,
-            os.cpu_count() or 1 if workers is None else workers,
-            ConsoleReporter(quiet=as_json),
-        )
-    _end(result, as_json)
-
-
-def pause(
-    run_id: Annotated[
-        str | None, typer.Argument(metavar="RUN", help="Run; the newest when left out.")
-    ] = None,
-    why: Annotated[str, typer.Option(metavar="TEXT", help="Shown to whoever finds it paused.")] = "",
-    home: HomeOption = DEFAULT_HOME,
-    as_json: JsonOption = False,
-) -> None:
-    """Ask a run to stop at its next batch boundary; nothing is lost, no attempt is used."""
-    from dataflow_ops.pipeline.run import pause_run
-
-    paused = pause_run(home, run_id, getpass.getuser(), why)
-    if as_json:
-        print_json({"run": paused, "paused": True})
-    else:
-        OUT.print(
-            f"{paused} stops at its next batch boundary. Go on with: dataflow resume {paused}", markup=False
-        )
+    print_end(result, as_json)
 
 
 def status(
@@ -214,7 +167,7 @@ def runs(
 
 def register(app: typer.Typer) -> None:
     """Add the commands to an app."""
-    for command in (run, resume, pause, status, runs):
+    for command in (run, status, runs):
         app.command(rich_help_panel=PANEL_LOOK if command in (status, runs) else PANEL_RUN)(command)
 
 
@@ -239,14 +192,3 @@ def _show_listing(found: dict[str, Any], as_json: bool) -> None:
     for note in found["notes"]:
         OUT.print(note, markup=False)
     OUT.print("Nothing was written. Leave out --dry-run to run it.")
-
-
-def _end(result: Any, as_json: bool) -> None:
-    if as_json:
-        print_json(result.as_json())
-    else:
-        (OUT if result.state != "PAUSED" else ERR).print(result.message, markup=False)
-    if result.state == "PAUSED":
-        raise typer.Exit(EXIT_PAUSED)
-    if result.state in ("SUCCEEDED_WITH_DEAD", "AWAITING_APPROVAL"):
-        raise typer.Exit(EXIT_WAITING)

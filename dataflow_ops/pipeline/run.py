@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 from collections.abc import Sequence
 from contextlib import suppress
@@ -10,9 +11,10 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from dataflow_ops.control.flags import PauseFlags
 from dataflow_ops.engine.context import Hooks, RunContext
 from dataflow_ops.engine.faults import plain, told_plainly
-from dataflow_ops.errors import ConfigError, DataFlowError, SourceChanged
+from dataflow_ops.errors import DataFlowError, SourceChanged
 from dataflow_ops.layers.ingest.discover import DiscoverStep
 from dataflow_ops.layers.ingest.listing import list_sources
 from dataflow_ops.pipeline.build import build_steps
@@ -25,7 +27,6 @@ from dataflow_ops.pipeline.ordered import FIRST_ORDERED, Turn
 from dataflow_ops.pipeline.session import Session, create_run, data_date_of, latest_run
 from dataflow_ops.pipeline.status import at_work
 from dataflow_ops.settings import JobSettings
-from dataflow_ops.state.machine import LIVE_RUNS
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.storage.chunk_store import ChunkStore
 from dataflow_ops.storage.local import LocalStore
@@ -104,31 +105,10 @@ def resume_run(
         run_id = run_id or latest_run(state)
         row = state.get_run(run_id)
         until = until or (row.until_layer if row else None)
-        state.clear_pause("run", run_id)
+        PauseFlags(state, home.redis_url).resume("run", run_id, getpass.getuser())
     finally:
         state.close()
     return _drive(home, run_id, until, workers, reporter, False, None, None)
-
-
-def pause_run(home_path: Path, run_id: str | None, who: str, why: str) -> str:
-    """Set the pause flag of a run; return its id.
-
-    Raises:
-        ConfigError: there is no such run, or it has ended.
-    """
-    home = open_home(home_path, create=False)
-    state = StateStore(home.state_url)
-    try:
-        run_id = run_id or latest_run(state)
-        row = state.get_run(run_id)
-        if row is None:
-            raise ConfigError(f"no run '{run_id}' here; `dataflow status` shows the newest")
-        if row.state not in LIVE_RUNS:
-            raise ConfigError(f"run '{run_id}' is {row.state}: there is nothing to pause")
-        state.set_pause("run", run_id, who, why)
-        return run_id
-    finally:
-        state.close()
 
 
 def dry_run_of(

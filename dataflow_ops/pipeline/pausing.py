@@ -1,0 +1,119 @@
+"""Pausing and going on, as people ask for it: a run, a data set, everything."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dataflow_ops.control.flags import PauseFlags
+from dataflow_ops.errors import ConfigError
+from dataflow_ops.pipeline.home import open_home
+from dataflow_ops.pipeline.session import latest_run
+from dataflow_ops.state.machine import LIVE_RUNS
+from dataflow_ops.state.records import PauseFlag, RunRecord
+from dataflow_ops.state.store import StateStore
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """What came of taking a flag back.
+
+    Attributes:
+        run_id: the run that was meant; empty where it was a data set or everything.
+        cleared: whether there was such a flag.
+        held_by: the flag that holds the run still, if one does.
+        origin: kind of what drives the run (``airflow``); empty for the command line.
+    """
+
+    run_id: str
+    cleared: bool
+    held_by: PauseFlag | None = None
+    origin: str = ""
+
+
+def pause(home_path: Path, scope: str, target: str | None, who: str, why: str) -> PauseFlag:
+    """Set a flag.
+
+    Args:
+        home_path: home folder.
+        scope: ``run``, ``dataset`` or ``all``.
+        target: run or data set; the newest run for ``None`` in scope ``run``.
+        who: name of the person or service.
+        why: for people.
+
+    Raises:
+        ConfigError: no such run or data set, or the run has ended.
+    """
+    home = open_home(home_path, create=False)
+    with StateStore(home.state_url) as state:
+        if scope == "run":
+            row = known_run(state, target)
+            if row.state not in LIVE_RUNS:
+                raise ConfigError(f"run '{row.run_id}' is {row.state}: there is nothing to pause")
+            target = row.run_id
+        elif scope == "dataset" and target and not state.list_runs(target, 1):
+            latest_run(state, target)  # raises, and names those that there are
+        return PauseFlags(state, home.redis_url).pause(scope, target or "", who, why)
+
+
+def resume(home_path: Path, scope: str, target: str | None, who: str) -> Resumed:
+    """Take a flag back. Nothing is run here.
+
+    Args:
+        home_path: home folder.
+        scope: ``run``, ``dataset`` or ``all``.
+        target: run or data set; the newest run for ``None`` in scope ``run``.
+        who: name of the person or service.
+
+    Raises:
+        ConfigError: no such run.
+    """
+    home = open_home(home_path, create=False)
+    with StateStore(home.state_url) as state:
+        flags = PauseFlags(state, home.redis_url)
+        if scope != "run":
+            return Resumed("", flags.resume(scope, target or "", who))
+        row = known_run(state, target)
+        cleared = flags.resume("run", row.run_id, who)
+        return Resumed(row.run_id, cleared, flags.effective(row.run_id, row.dataset), origin_of(row))
+
+
+def pauses(home_path: Path) -> list[dict[str, Any]]:
+    """All flags, oldest first: ``scope``, ``target``, ``who``, ``why``, ``since`` (epoch seconds)."""
+    with StateStore(open_home(home_path, create=False).state_url) as state:
+        return [
+            {"scope": f.scope, "target": f.target, "who": f.who, "why": f.why, "since": f.created_at}
+            for f in state.pauses()
+        ]
+
+
+def progress_of(state: StateStore, run_id: str) -> dict[str, int]:
+    """How far a pause has come: ``tasks_paused`` stopped, ``tasks_open`` those and what still runs.
+
+    Tasks that had not begun are in neither: nobody waits for them.
+    """
+    found = state.states_of_run(run_id)
+    stopped = running = 0
+    for states in found.values():
+        stopped += states.get("PAUSED", 0)
+        running += states.get("RUNNING", 0)
+    return {"tasks_paused": stopped, "tasks_open": stopped + running}
+
+
+def known_run(state: StateStore, run_id: str | None) -> RunRecord:
+    """A run by name; the newest for ``None``.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    row = state.get_run(run_id or latest_run(state))
+    if row is None:
+        raise ConfigError(f"no run '{run_id}' here; `dataflow runs` lists them")
+    return row
+
+
+def origin_of(row: RunRecord) -> str:
+    """Kind of what started a run (``airflow``); empty for the command line."""
+    return str(json.loads(row.origin).get("kind", "")) if row.origin else ""
