@@ -10,6 +10,7 @@ import typer
 
 from dataflow_ops import __version__
 from dataflow_ops.cli import (
+    backfill_commands,
     demo,
     diff_commands,
     find_commands, letter_commands,
@@ -42,6 +43,7 @@ app = typer.Typer(
     " 4 done with something waiting for a person.",
 )
 run_commands.register(app)
+backfill_commands.register(app)
 pause_commands.register(app)
 look_commands.register(app)
 app.add_typer(version_commands.app, name="versions", rich_help_panel=PANEL_VERSIONS)

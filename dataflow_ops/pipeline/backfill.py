@@ -262,8 +262,8 @@ class Backfill:
             state, detail = (
                 "FAILED",
                 (
-                    f"{FAILURES_IN_A_ROW} days in a row failed, so {len(left)} were not begun; mend it, then the"
-                    " same command goes on, and --reprocess failed does the failed ones again"
+                    f"{FAILURES_IN_A_ROW} days in a row failed, so {len(left)} were not begun; mend it, then"
+                    " the same command goes on, and --reprocess failed does the failed ones again"
                 ),
             )
         elif failed:

@@ -5,18 +5,21 @@ from __future__ import annotations
 import datetime as dt
 import secrets
 import time
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from dataflow_ops.clients.airflow_api import AirflowApi, find_login
+from dataflow_ops.clients.airflow_api import AirflowApi
 from dataflow_ops.control.flags import PauseFlags
 from dataflow_ops.engine.context import owner_is_gone
 from dataflow_ops.errors import ConfigError
 from dataflow_ops.pipeline.backfill import driver_layer, give_up_run
-from dataflow_ops.pipeline.backfill_days import BY_AIRFLOW, dag_run_id
+from dataflow_ops.pipeline.backfill_days import (
+    BY_AIRFLOW,
+    dag_of,
+    dag_run_id,
+)
 from dataflow_ops.pipeline.backfill_plan import DayPlan, Request, plan_days, request_of
 from dataflow_ops.pipeline.home import open_home
 from dataflow_ops.state.backfills import OPEN_BACKFILLS, OPEN_DAYS, BackfillDay, BackfillRecord
@@ -24,27 +27,6 @@ from dataflow_ops.state.store import StateStore
 
 LET_END_S = 20.0
 """How long a cancelled backfill's process is given to stop at its batch boundary."""
-
-
-def airflow_if_up(home_path: Path, note: Callable[[str], object]) -> AirflowApi | None:
-    """A client of the Airflow that belongs to a home, if it is up; the caller closes it.
-
-    Raises:
-        ConfigError: the environment names an Airflow, and it does not answer.
-    """
-    login = find_login(home_path)
-    if login is None:
-        return None
-    api = AirflowApi(login)
-    if api.is_healthy():
-        return api
-    api.close()
-    if login.where == "the environment":
-        raise ConfigError(
-            f"Airflow at {login.url} (DATAFLOW_AIRFLOW_URL) is not up; start it, or add --local to run here"
-        )
-    note(f"Airflow at {login.url} is not up: this process runs the days itself")
-    return None
 
 
 class BackfillBook(AbstractContextManager["BackfillBook"]):
@@ -97,9 +79,10 @@ class BackfillBook(AbstractContextManager["BackfillBook"]):
         return record, plans
 
     def _goes_on(self, known: BackfillRecord) -> bool:
-        return known.state in OPEN_BACKFILLS and (known.state != "FAILED" or bool(self._open(known)))
+        return known.state in OPEN_BACKFILLS and (known.state != "FAILED" or bool(self.open_days(known)))
 
-    def _open(self, record: BackfillRecord) -> list[BackfillDay]:
+    def open_days(self, record: BackfillRecord) -> list[BackfillDay]:
+        """Days that are still to be brought to their end, the earliest first."""
         return [d for d in self.state.backfill_days(record.backfill_id) if d.state in OPEN_DAYS]
 
     def find(self, backfill_id: str) -> BackfillRecord:
@@ -171,7 +154,7 @@ class BackfillBook(AbstractContextManager["BackfillBook"]):
         moved = self.state.move_backfill(record.backfill_id, "PAUSED", said, only_from=("RUNNING",))
         if moved is None:
             raise ConfigError(f"backfill {record.backfill_id} is {record.state}: there is nothing to pause")
-        for day in self._open(record):
+        for day in self.open_days(record):
             if day.run_id:
                 self.flags.pause("run", day.run_id, who, why or f"backfill {record.backfill_id} is paused")
         return moved
@@ -204,7 +187,7 @@ class BackfillBook(AbstractContextManager["BackfillBook"]):
                 f"{record.job} has changed since backfill {record.backfill_id} began; cancel it and begin a"
                 " new one, or take the change back"
             )
-        for day in self._open(record):
+        for day in self.open_days(record):
             if day.run_id:
                 self.flags.resume("run", day.run_id, who)
         moved = self.state.move_backfill(record.backfill_id, "RUNNING", only_from=OPEN_BACKFILLS)
@@ -222,7 +205,7 @@ class BackfillBook(AbstractContextManager["BackfillBook"]):
             ConfigError: there is no such backfill, it has ended, or its days run in an Airflow that is away.
         """
         record = self.find(backfill_id)
-        open_days = self._open(record)
+        open_days = self.open_days(record)
         if api is None and any(d.run_id.startswith(BY_AIRFLOW) for d in open_days):
             raise ConfigError("its day under way runs in Airflow, which is not up; start it, then cancel")
         said = f"cancelled by {who}"
@@ -232,17 +215,17 @@ class BackfillBook(AbstractContextManager["BackfillBook"]):
         for day in open_days:
             if day.state == "PENDING":
                 self.state.move_day(record.backfill_id, day.day, "CANCELLED", said, only_from=("PENDING",))
-        begun = self._open(record)
+        begun = self.open_days(record)
         for day in begun:
             if day.run_id.startswith(BY_AIRFLOW) and api is not None:
-                api.fail(f"{record.dataset}__incremental", dag_run_id(record.backfill_id, day.day))
+                api.fail(dag_of(record.dataset), dag_run_id(record.backfill_id, day.day))
             elif day.run_id:
                 self.flags.pause("run", day.run_id, who, said)
         deadline = time.monotonic() + LET_END_S
-        while self.driver(record) and self._open(record) and time.monotonic() < deadline:
+        while self.driver(record) and self.open_days(record) and time.monotonic() < deadline:
             time.sleep(0.2)
         # What its process has not ended itself (it is gone, or slow to stop) is ended here.
-        for day in self._open(record):
+        for day in self.open_days(record):
             if day.run_id:
                 give_up_run(self.state, self.flags, day.run_id, said)
             self.state.move_day(record.backfill_id, day.day, "CANCELLED", said)

@@ -139,7 +139,7 @@ class AirflowDays:
         self._state = state
         self._note = note
         self._every_s = every_s
-        self._dag_id = f"{request.dataset}__incremental"
+        self._dag_id = dag_of(request.dataset)
 
     @property
     def where(self) -> str:
@@ -207,6 +207,11 @@ class AirflowDays:
                 f"Airflow says success, but {said}; do both use the same database (DATAFLOW_STATE_URL)?",
             )
         return None
+
+
+def dag_of(dataset: str) -> str:
+    """Airflow's name of the DAG that makes a data set's increments."""
+    return f"{dataset}__incremental"
 
 
 def dag_run_id(backfill_id: str, day: str) -> str:
