@@ -70,7 +70,12 @@ class PauseFlags:
             else:
                 self._copy.drop(scope, target)
         except (RedisError, OSError, ValueError) as e:
-            # The row is what counts: workers look at it every second whatever Redis says.
-            log.warning("pause flag %s %s is in the database; Redis was not told: %s", scope, target, e)
+            name = f"pause flag {scope} {target}".strip()
+            if flag is not None:
+                # Workers look at the row every second whatever Redis says.
+                log.warning("%s is in the database; Redis was not told: %s", name, e)
+            else:
+                # A hint that is left behind makes workers look at the row, and nothing else.
+                log.warning("the copy of %s could not be removed; it is taken back all the same: %s", name, e)
         finally:
             self._copy.close()
