@@ -13,6 +13,7 @@ import pytest
 
 from dataflow_ops.errors import ConfigError, StorageFull
 from dataflow_ops.layers.filter.step import FilterStep
+from dataflow_ops.pipeline.flow import STEPS
 from dataflow_ops.pipeline.status import status_of
 from dataflow_ops.pipeline.versions import open_versions
 from dataflow_ops.state.store import StateStore
@@ -140,6 +141,61 @@ def test_until_stops_early(job: Path, tmp_path: Path) -> None:
     }
 
 
+def row_of(run: ByHand) -> Any:
+    with StateStore(f"sqlite:///{run.home}/state.db") as state:
+        row = state.get_run(run.run_id)
+    assert row is not None
+    return row
+
+
+def test_the_run_knows_where_it_came_from_and_what_was_asked(job: Path, tmp_path: Path) -> None:
+    run = ByHand(job, tmp_path, run_id="manual__2026-01-01T00:00:00+00:00", priority="urgent", until="parse")
+    assert run.start()["run_id"] == "airflow-tiny__full-manual__2026-01-01T00:00:00+00:00"
+    row = row_of(run)
+    assert (row.urgent, row.until_layer, row.data_date, row.mode) == (True, "parse", "2026-01-01", "full")
+    assert json.loads(row.origin) == {
+        "kind": "airflow",
+        "dag_id": "tiny__full",
+        "run_id": "manual__2026-01-01T00:00:00+00:00",
+    }
+
+
+@pytest.mark.parametrize(
+    ("mode", "conf", "date"),
+    [
+        ("incremental", None, "2026-01-01"),
+        ("incremental", {"data_date": None}, "2026-01-01"),
+        ("incremental", {"data_date": "2025-03-09"}, "2025-03-09"),
+        # A full run by hand is of the day on which it was asked for, not of the last whole week.
+        ("full", None, "2026-01-07"),
+    ],
+)
+def test_a_run_is_of_its_interval_or_of_the_day_that_is_asked_for(
+    job: Path, tmp_path: Path, mode: str, conf: Any, date: str
+) -> None:
+    import datetime as dt
+
+    run = ByHand(job, tmp_path, mode=mode, conf=conf)
+    run.context["logical_date"] = dt.datetime(2026, 1, 7, 15, tzinfo=dt.UTC)
+    run.start()
+    assert row_of(run).data_date == date
+
+
+def test_a_dry_run_begins_nothing(job: Path, tmp_path: Path) -> None:
+    from airflow.sdk.exceptions import AirflowSkipException
+
+    run = ByHand(job, tmp_path / "home", dry_run=True)
+    started = run.start()
+    assert started["dry_run"] is True
+    assert run.bundles("chunk") == run.bundles("all") == []
+    with pytest.raises(AirflowSkipException):
+        run.finish()
+    assert run.gate()["ending"] == "dry_run"
+    assert not (tmp_path / "home" / "data").exists()
+    with pytest.raises(ConfigError, match="no runs yet"):
+        status_of(tmp_path / "home", None)
+
+
 def test_an_unknown_layer_or_override_is_told(job: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no such layer; there are ingest, parse"):
         ByHand(job, tmp_path, until="cleaning").start()
@@ -158,6 +214,97 @@ def test_overrides_make_a_version_that_waits_for_promotion(made: ByHand, job: Pa
         assert [v["version"] for v in versions.list() if v["current"]] == [before]
     promoted = ByHand(job, made.home, run_id="wanted", overrides=bound, promote=True).all()
     assert promoted == {**strict, "current": True, "waits": []}
+
+
+@pytest.mark.parametrize(("scope", "target"), [("dataset", "tiny"), ("all", "")])
+def test_a_run_that_is_not_there_yet_waits_too(job: Path, tmp_path: Path, scope: str, target: str) -> None:
+    from airflow.sdk.exceptions import TaskDeferred
+
+    run = ByHand(job, tmp_path)
+    with StateStore(f"sqlite:///{tmp_path}/state.db") as state:
+        state.set_pause(scope, target, "somebody", "lunch")
+        with pytest.raises(TaskDeferred):
+            run.start()
+        assert state.get_run(run.run_id) is None, "nothing was listed, nothing begun"
+        state.clear_pause(scope, target)
+    assert run.start()["bundles"]["chunk"] == 1
+
+
+def test_a_pause_before_publishing_holds(job: Path, tmp_path: Path) -> None:
+    from airflow.sdk.exceptions import TaskDeferred
+
+    run = ByHand(job, tmp_path)
+    run.start()
+    for step, _, by in STEPS[1:]:
+        for reference in run.bundles(by):
+            run.bundle(step, reference)
+    with StateStore(f"sqlite:///{tmp_path}/state.db") as state:
+        state.set_pause("run", run.run_id, "somebody", "wait")
+        with pytest.raises(TaskDeferred):
+            run.finish()
+        assert row_of(run).state == "PAUSED"
+        assert state.versions("tiny") == []
+        state.clear_pause("run", run.run_id)
+    assert run.finish()["current"] is True
+
+
+def test_the_same_task_delivered_twice_does_its_work_once(job: Path, tmp_path: Path) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    run = ByHand(job, tmp_path)
+    run.start()
+    for step, _, by in STEPS[1:]:
+        for reference in run.bundles(by):
+            with ThreadPoolExecutor(2) as pool:
+                twins = [pool.submit(run.operator(step, reference).execute, run.context) for _ in range(2)]
+            one, other = (twin.result() for twin in twins)
+            assert {k: one[k] for k in ("tasks", "kept", "rejected")} == {
+                k: other[k] for k in ("tasks", "kept", "rejected")
+            }
+    with StateStore(f"sqlite:///{tmp_path}/state.db") as state:
+        attempts = {
+            record.attempt
+            for step, _, _ in STEPS
+            for record in state.records_of_step(run.run_id, step).values()
+        }
+    assert attempts == {1}, "each task was claimed once"
+    with ThreadPoolExecutor(2) as pool:
+        ends = [pool.submit(run.dag.get_task("publish").execute, run.context) for _ in range(2)]
+    assert ends[0].result()["version"] == ends[1].result()["version"]
+    with open_versions(tmp_path) as versions:
+        assert len(versions.list("tiny")) == 1
+    assert run.gate()["ending"] == "done_with_dead_letters"
+
+
+def test_days_take_their_turn_at_the_ordered_steps(job: Path, tmp_path: Path) -> None:
+    from airflow.sdk.exceptions import TaskDeferred
+
+    first = ByHand(job, tmp_path, "one", "incremental", {"data_date": "2026-01-01"})
+    second = ByHand(job, tmp_path, "two", "incremental", {"data_date": "2026-01-02"})
+    for run in (first, second):
+        run.start()
+        for step in ("fetch", "parse", "filter", "sign"):
+            for reference in run.bundles("chunk"):
+                run.bundle(step, reference)
+    [reference, *_] = second.bundles("key_prefix")
+    with pytest.raises(TaskDeferred) as deferred:
+        second.bundle("exact", reference)
+    assert deferred.value.trigger.turn is True
+    first.all()
+    assert second.bundle("exact", reference)["tasks"] > 0
+
+
+def test_only_what_another_attempt_helps_is_tried_again() -> None:
+    from airflow.sdk import RetryAction
+
+    from dataflow_ops.airflow.retry import OnlyWhereItHelps
+    from dataflow_ops.errors import DatabaseUnavailable
+
+    decide = OnlyWhereItHelps().evaluate
+    assert decide(StorageFull("no space left"), 1, 3).action == RetryAction.FAIL
+    assert decide(ConfigError("unknown key"), 1, 3).action == RetryAction.FAIL
+    assert decide(DatabaseUnavailable("away"), 1, 3).action == RetryAction.DEFAULT
+    assert decide(RuntimeError("a worker was killed"), 1, 3).action == RetryAction.DEFAULT
 
 
 def test_a_paused_run_defers_and_goes_on(job: Path, tmp_path: Path) -> None:
