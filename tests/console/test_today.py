@@ -1,0 +1,144 @@
+"""Today: data sets, what waits for a person, what runs; with and without an orchestrator."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dataflow_ops.console.today import today
+from dataflow_ops.state.store import StateStore
+from tests.console.product_home import Dags, Product, build
+from tests.pipeline import inside
+
+DATASET = {"dataset", "description", "dags", "current", "age_s", "decisions", "live", "last"}
+CURRENT = {"version", "published_at", "documents", "tokens", "tokens_estimated", "mode", "data_date"}
+DECISION = {"kind", "version", "run", "dag_id", "dag_run_id", "reasons", "count"}
+LIVE = {"run", "dag_id", "dag_run_id", "mode", "state", "layer", "progress", "urgent"}
+
+
+@pytest.fixture(scope="module")
+def product(tmp_path_factory: pytest.TempPathFactory) -> Product:
+    return build(tmp_path_factory.mktemp("today"))
+
+
+@pytest.fixture
+def state(product: Product) -> Iterator[StateStore]:
+    with product.state() as state:
+        yield state
+
+
+def test_a_data_set_with_its_dags_and_its_letters(product: Product, state: StateStore) -> None:
+    record = state.current("tiny")
+    assert record is not None
+    found = today(product.home, state, Dags(), now=record.created_at + 100)
+    assert [row["dataset"] for row in found["datasets"]] == ["tiny", "new"]
+    tiny, new = found["datasets"]
+    assert set(tiny) == set(new) == DATASET
+    assert tiny["description"] == "a small one"
+    assert tiny["dags"] == [
+        {
+            "dag_id": "tiny__full",
+            "mode": "full",
+            "schedule": "0 4 * * 0",
+            "next_run": 2e9,
+            "is_paused": False,
+        },
+        {
+            "dag_id": "tiny__incremental",
+            "mode": "incremental",
+            "schedule": "",
+            "next_run": None,
+            "is_paused": True,
+        },
+    ]
+    assert set(tiny["current"]) == CURRENT
+    assert tiny["current"]["version"] == product.version
+    assert (tiny["current"]["mode"], tiny["current"]["tokens_estimated"]) == ("full", True)
+    manifest = json.loads((product.home.root / record.manifest_uri).read_text(encoding="utf-8"))
+    assert tiny["current"]["documents"] == manifest["totals"]["documents"]
+    assert tiny["current"]["tokens"] == manifest["totals"]["tokens"]
+    assert tiny["age_s"] == pytest.approx(100)
+    [letters] = tiny["decisions"]
+    assert set(letters) == DECISION
+    assert (letters["kind"], letters["count"], letters["reasons"]) == (
+        "dead_letters",
+        1,
+        ["MalformedRecord: 1"],
+    )
+    assert tiny["live"] == []
+    assert tiny["last"]["state"] == "SUCCEEDED_WITH_DEAD"
+    assert tiny["last"]["ended_at"] > 0
+    assert (new["current"], new["age_s"], new["last"], new["description"]) == (None, None, None, "never run")
+
+
+def test_only_what_may_be_read(product: Product, state: StateStore) -> None:
+    found = today(product.home, state, Dags(), readable=lambda name: name == "new")
+    assert [row["dataset"] for row in found["datasets"]] == ["new"]
+    assert [row["dataset"] for row in today(product.home, state)["datasets"]] == ["tiny"]
+
+
+def test_a_waiting_version_and_a_paused_run_are_decisions(tmp_path: Path) -> None:
+    product = build(tmp_path)
+    made = inside.run(
+        product.job, product.root / "home", set=["clean.boilerplate_filter.min_text_len=200"], promote=False
+    )
+    with product.state() as state:
+        origin = json.dumps({"kind": "airflow", "dag_id": "tiny__full", "run_id": "manual__1"})
+        run = state.get_run(made.run_id)
+        assert run is not None
+        state.create_run(
+            "airflow-tiny__full-manual__1",
+            "tiny",
+            "tiny",
+            "full",
+            run.settings,
+            "2026-01-02",
+            urgent=True,
+            origin=origin,
+        )
+        state.set_run_state("airflow-tiny__full-manual__1", "RUNNING")
+        state.set_pause("run", "airflow-tiny__full-manual__1", "Li", "look at it")
+        [tiny] = today(product.home, state)["datasets"]
+        kinds = {row["kind"]: row for row in tiny["decisions"]}
+        assert set(kinds) == {"approve", "paused", "dead_letters"}
+        assert kinds["approve"]["version"] == made.version_id
+        assert kinds["approve"]["run"] == made.run_id
+        assert kinds["approve"]["reasons"] == ["it was run with --set"]
+        assert kinds["paused"]["reasons"] == ["Li: look at it"]
+        assert (kinds["paused"]["dag_id"], kinds["paused"]["dag_run_id"]) == ("tiny__full", "manual__1")
+        assert tiny["current"]["version"] == product.version
+        [live] = tiny["live"]
+        assert set(live) == LIVE
+        # Nobody works on it, so the pause has come through at once.
+        assert live["state"] in ("RUNNING", "PAUSED")
+        assert (live["layer"], live["progress"], live["urgent"]) == (None, 0.0, True)
+        state.set_run_state("airflow-tiny__full-manual__1", "FAILED", "the disk is full")
+        [tiny] = today(product.home, state)["datasets"]
+        assert {row["kind"] for row in tiny["decisions"]} == {"approve", "failed", "dead_letters"}
+        assert tiny["last"]["state"] == "FAILED"
+
+
+def test_a_live_run_tells_its_layer_and_how_far_it_is(tmp_path: Path) -> None:
+    product = build(tmp_path)
+    with product.state() as state:
+        seen = []
+
+        def look(step: str, _: object) -> None:
+            [tiny] = today(product.home, state)["datasets"]
+            seen.append((step, tiny["live"][0]["layer"], tiny["live"][0]["progress"]))
+
+        inside.run(
+            product.job,
+            product.root / "home",
+            inside.Notes(on_task=look),
+            set=["clean.stored_text.lower_case=true"],
+        )
+    layers = dict((step, layer) for step, layer, _ in seen)
+    assert layers["filter"] == "filter"
+    assert layers["label"] == "mix"
+    progress = [share for *_, share in seen]
+    assert progress == sorted(progress)
+    assert 0.0 < progress[0] < progress[-1] <= 1.0

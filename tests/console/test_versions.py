@@ -1,0 +1,127 @@
+"""Versions as a time line, and what people decide about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dataflow_ops.console.dags import Consumer
+from dataflow_ops.console.versions_view import decide, report_file, timeline
+from dataflow_ops.errors import ConfigError, VersionError
+from dataflow_ops.state.store import StateStore
+from tests.console.product_home import Dags, Product, build
+from tests.pipeline import inside
+
+VERSION = {
+    *("version", "state", "current", "mode", "data_date", "run", "dag_id", "dag_run_id", "published_at"),
+    *("documents", "tokens", "tokens_estimated", "domains", "drift", "waits", "dead_letters", "report"),
+    *("consumers", "cli"),
+}
+
+
+@pytest.fixture
+def product(tmp_path: Path) -> Product:
+    return build(tmp_path)
+
+
+@pytest.fixture
+def state(product: Product) -> Iterator[StateStore]:
+    with product.state() as state:
+        yield state
+
+
+def another(product: Product, least: int = 200) -> str:
+    """A version that waits for a person."""
+    overrides = [f"clean.boilerplate_filter.min_text_len={least}", "mixing.caps={pool: 300}"]
+    return inside.run(product.job, product.root / "home", set=overrides, promote=False).version_id
+
+
+def test_the_time_line_newest_first(product: Product, state: StateStore) -> None:
+    waiting = another(product)
+    at = Consumer("train", "asset__1", 12.5, "success")
+    found = timeline(product.home, state, "tiny", Dags({product.version: [at]}))
+    assert found["current"] == product.version
+    assert [row["version"] for row in found["versions"]] == [waiting, product.version]
+    new, old = found["versions"]
+    assert set(new) == set(old) == VERSION
+    assert (new["state"], new["current"]) == ("WAITING", False)
+    assert any(reason.startswith("share of domain 'pool' by tokens moved") for reason in new["waits"])
+    assert (old["state"], old["current"], old["waits"]) == ("PUBLISHED", True, [])
+    assert old["consumers"] == [{"dag_id": "train", "run_id": "asset__1", "at": 12.5, "state": "success"}]
+    assert {domain["domain"] for domain in old["domains"]} == {"notes", "pool", "rows"}
+    assert sum(domain["share"] for domain in old["domains"]) == pytest.approx(1.0)
+    assert sum(domain["documents"] for domain in old["domains"]) == old["documents"]
+    assert sum(domain["tokens"] for domain in old["domains"]) == old["tokens"]
+    assert old["dead_letters"] == 1
+    # The pool gives a third of what it gave: its share moved, and more than a person should miss.
+    moved = [one for one in new["drift"] if one["what"] == "domain" and one["name"] == "pool"]
+    assert {one["measure"] for one in moved} == {"documents", "tokens"}
+    assert all(one["new"] < one["old"] for one in moved)
+    assert {row["action"] for row in found["events"]} == {"published"}
+    assert timeline(product.home, state, "tiny", limit=1)["total"] == 2
+
+
+def test_approve_reject_and_rollback_say_who_and_why(product: Product, state: StateStore) -> None:
+    home = product.home
+    refused = another(product, 201)
+    said = decide(home, state, "reject", "tiny", refused, who="Li", note="too little of the pool")
+    assert said == {
+        "ok": True,
+        "message": f"{refused} is rejected; {product.version} stays current.",
+        "current": product.version,
+        "consumers": [],
+    }
+    second = another(product)
+    said = decide(home, state, "approve", "tiny", second, who="Li", note="looked at it")
+    assert said["message"] == f"{second} is approved and current."
+    consumers = {
+        second: [
+            Consumer("train", "asset__2", 2.0, "running"),
+            Consumer("train", "asset__1", 1.0, "success"),
+            Consumer("evaluate", "asset__1", 1.0, "success"),
+        ],
+        product.version: [Consumer("train", "asset__0", 0.5, "success")],
+    }
+    back = decide(
+        home, state, "rollback", "tiny", product.version, who="Wang", note="worse", dags=Dags(consumers)
+    )
+    assert back["current"] == product.version
+    assert back["message"] == (
+        f"{product.version} is current again. These started on {second} and may have to be run again:"
+        " evaluate (1 run), train (2 runs)."
+    )
+    assert [c["run_id"] for c in back["consumers"]] == ["asset__2", "asset__1", "asset__1"]
+    found = timeline(home, state, "tiny")
+    assert [(e["version"], e["action"], e["who"], e["note"]) for e in found["events"]][:1] == [
+        (product.version, "rolled_back", "Wang", "worse")
+    ]
+    told = {(e["version"], e["action"]): (e["who"], e["note"]) for e in found["events"]}
+    assert told[second, "approved"] == ("Li", "looked at it")
+    assert told[refused, "rejected"] == ("Li", "too little of the pool")
+    states = {row["version"]: row["state"] for row in found["versions"]}
+    assert states == {refused: "REJECTED", second: "PUBLISHED", product.version: "PUBLISHED"}
+
+
+def test_decisions_need_a_whole_id_and_a_version_that_stands_so(product: Product, state: StateStore) -> None:
+    home = product.home
+    with pytest.raises(VersionError, match="whole id"):
+        decide(home, state, "rollback", "tiny", product.version[:12], who="Li")
+    with pytest.raises(VersionError, match="no version of data set 'other'"):
+        decide(home, state, "approve", "other", product.version, who="Li")
+    with pytest.raises(ConfigError, match="doesn't wait"):
+        decide(home, state, "approve", "tiny", product.version, who="Li")
+    with pytest.raises(VersionError, match="is current"):
+        decide(home, state, "reject", "tiny", product.version, who="Li")
+    waiting = another(product)
+    with pytest.raises(VersionError, match="never been approved"):
+        decide(home, state, "rollback", "tiny", waiting, who="Li")
+
+
+def test_the_report_belongs_to_the_data_set(product: Product, state: StateStore) -> None:
+    path = report_file(product.home, state, "tiny", product.version)
+    assert product.version in path.read_text(encoding="utf-8")
+    for dataset, version in (("other", product.version), ("tiny", "../../state.db")):
+        with pytest.raises(VersionError):
+            report_file(product.home, state, dataset, version)
