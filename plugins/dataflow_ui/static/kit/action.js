@@ -4,6 +4,7 @@ import { box, column, h, row, text, UI, useCallback, useContext, useEffect, useI
 import { useText } from "./i18n.js";
 import { Icon } from "./icons.js";
 import { ErrorBox } from "./notes.js";
+import { SURFACE } from "./panel.js";
 import { Pulse } from "./poll.js";
 
 /**
@@ -71,7 +72,7 @@ export function Question({ ask, busy, error, onConfirm, onCancel }) {
       borderWidth: 1,
       borderColor: "border.emphasized",
       borderRadius: "md",
-      bg: "bg.subtle",
+      bg: SURFACE,
       p: 3,
       width: "100%",
       maxW: "48rem",

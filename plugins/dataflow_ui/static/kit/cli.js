@@ -29,7 +29,7 @@ export function CliLine({ command, ...props }) {
         fontFamily: "mono",
         fontSize: "xs",
         color: "fg.muted",
-        bg: "bg.muted",
+        bg: { base: "bg.muted", _dark: "whiteAlpha.100" },
         px: 1.5,
         py: 0.5,
         borderRadius: "sm",

@@ -5,6 +5,9 @@ import { box, h, row, text, UI } from "./h.js";
 export const NARROW = "@container page (max-width: 759px)";
 export const WIDE = "@container page (min-width: 1100px)";
 
+/** The ground of headings and quotations: a shade off the page, in the dark too. */
+export const SURFACE = { base: "bg.subtle", _dark: "whiteAlpha.50" };
+
 export function Page({ children, name }) {
   return box(
     {
@@ -37,7 +40,7 @@ export function Panel({ title, note, aside, id, children, flush = false, ...prop
     },
     title &&
       row(
-        { px: 3, py: 2, borderBottomWidth: 1, borderColor: "border", bg: "bg.subtle", minH: 10, rowGap: 1 },
+        { px: 3, py: 2, borderBottomWidth: 1, borderColor: "border", bg: SURFACE, minH: 10, rowGap: 1 },
         h(UI.Heading, { as: "h3", size: "sm", lineHeight: "short" }, title),
         note && text({ color: "fg.muted", fontSize: "xs" }, note),
         box({ flex: 1 }),

@@ -4,7 +4,7 @@ import { useText } from "../kit/i18n.js";
 import { Icon } from "../kit/icons.js";
 import { PageLink, productPath } from "../kit/links.js";
 import { Loaded } from "../kit/notes.js";
-import { Label, Stat } from "../kit/panel.js";
+import { Label, Stat, SURFACE } from "../kit/panel.js";
 import { usePoll } from "../kit/poll.js";
 import { bound, Name } from "../kit/words.js";
 
@@ -41,7 +41,7 @@ export function Lineage({ dataset, version, doc_id: docId }) {
   const poll = usePoll("document", { dataset, version, doc_id: docId }, { every: 0 });
   return h(Loaded, { poll, lines: 4 }, (data) =>
     box(
-      { borderWidth: 1, borderColor: "border", borderRadius: "md", bg: "bg.subtle", p: 3 },
+      { borderWidth: 1, borderColor: "border", borderRadius: "md", bg: SURFACE, p: 3 },
       row(
         { gap: 6, rowGap: 2, alignItems: "flex-start" },
         h(Stat, { label: t("lineage.source"), value: data.source }),

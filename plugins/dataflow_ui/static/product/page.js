@@ -1,11 +1,12 @@
 // The page in the navigation: one section at a time, each with an address of its own.
 import { box, h, Router, row, UI, useMemo } from "../kit/h.js";
 import { useText } from "../kit/i18n.js";
+import { productPath } from "../kit/links.js";
 import { Empty, ErrorBox, Loading } from "../kit/notes.js";
 import { Page, Panel } from "../kit/panel.js";
 import { FAST_MS, Pulse, SLOW_MS, usePoll, usePulse } from "../kit/poll.js";
 import { useQuery } from "../kit/query.js";
-import { productPath } from "../kit/links.js";
+import { useSteady } from "../kit/steady.js";
 import { Compare } from "./compare.js";
 import { Rules } from "./rules.js";
 import { Search } from "./search.js";
@@ -23,7 +24,12 @@ const SECTIONS = {
 
 export function ProductPage() {
   const pulse = usePulse();
-  return h(Pulse.Provider, { value: pulse }, h(Page, { name: "product" }, h(Body)));
+  const steady = useSteady("product");
+  return h(
+    Pulse.Provider,
+    { value: pulse },
+    h(Page, { name: "product" }, steady ? h(Body) : h(Panel, null, h(Loading, { lines: 5 }))),
+  );
 }
 
 function Tabs({ view, dataset }) {

@@ -4,7 +4,7 @@ import { Tag } from "../kit/badge.js";
 import { useText } from "../kit/i18n.js";
 import { Icon } from "../kit/icons.js";
 import { Empty, Loaded } from "../kit/notes.js";
-import { NARROW, Panel } from "../kit/panel.js";
+import { NARROW, Panel, SURFACE } from "../kit/panel.js";
 import { usePoll } from "../kit/poll.js";
 import { useQuery } from "../kit/query.js";
 import { changeTone } from "../kit/tones.js";
@@ -55,7 +55,7 @@ function RuleRow({ rule, open, onToggle }) {
         textAlign: "start",
         cursor: "pointer",
         bg: open ? "brand.subtle" : undefined,
-        _hover: { bg: open ? "brand.subtle" : "bg.subtle" },
+        _hover: { bg: open ? "brand.subtle" : SURFACE },
         _focusVisible: { outline: "2px solid", outlineColor: "brand.focusRing", outlineOffset: "-2px" },
       },
       box(

@@ -6,7 +6,7 @@ import { CliLine } from "../kit/cli.js";
 import { useText } from "../kit/i18n.js";
 import { Icon } from "../kit/icons.js";
 import { dagPath, PageLink, runPath } from "../kit/links.js";
-import { Label, NARROW } from "../kit/panel.js";
+import { Label, NARROW, SURFACE } from "../kit/panel.js";
 import { Table } from "../kit/table.js";
 import { VERSION_TONES } from "../kit/tones.js";
 import { Name } from "../kit/words.js";
@@ -49,7 +49,7 @@ function Line({ version, tones, most, open, onToggle }) {
       py: 2.5,
       cursor: "pointer",
       bg: open ? "brand.subtle" : undefined,
-      _hover: { bg: open ? "brand.subtle" : "bg.subtle" },
+      _hover: { bg: open ? "brand.subtle" : SURFACE },
       _focusVisible: { outline: "2px solid", outlineColor: "brand.focusRing", outlineOffset: "-2px" },
     },
     h(Icon, { name: open ? "up" : "down", color: "fg.muted" }),

@@ -3,19 +3,19 @@ import { box, h, row, text, UI } from "../kit/h.js";
 import { useText } from "../kit/i18n.js";
 import { Icon } from "../kit/icons.js";
 import { Empty, Loaded } from "../kit/notes.js";
-import { NARROW, Panel } from "../kit/panel.js";
+import { NARROW, Panel, SURFACE } from "../kit/panel.js";
 import { usePoll } from "../kit/poll.js";
 import { changeTone, ICONS, LAYER_TONES } from "../kit/tones.js";
 
 const GRID = {
   display: "grid",
-  gridTemplateColumns: "8.5rem minmax(6rem, 1fr) 5rem 5rem 5rem 6.5rem 6.5rem 6.5rem",
+  gridTemplateColumns: "8.5rem minmax(6rem, 1fr) 4.5rem 4.5rem 4.5rem 5.5rem 5.5rem 6.2rem",
   columnGap: 3,
   alignItems: "center",
   width: "100%",
   px: 3,
   css: {
-    [NARROW]: { gridTemplateColumns: "6.5rem minmax(3rem, 1fr) 3.8rem 4.2rem 5.2rem", "& [data-wide]": { display: "none" } },
+    [NARROW]: { gridTemplateColumns: "6.5rem minmax(3rem, 1fr) 3.8rem 4.2rem 5.2rem", "& [data-wide]": { display: "none" }, "& [data-narrow]": { display: "block" } },
   },
 };
 
@@ -74,6 +74,7 @@ function LayerRow({ layer, widest, chosen, onLayer }) {
   const begun = layer.state !== "waiting";
   const name = t(`layer.${layer.layer}`);
   const state = t(`layer_state.${layer.state}`);
+  const tokens = typeof layer.tokens_per_s === "number" ? `≈ ${f.compact(layer.tokens_per_s)}` : "–";
   const shown = (value, format) => (begun ? format(value) : "–");
   const speech = t("funnel.speech", {
     layer: name,
@@ -98,7 +99,7 @@ function LayerRow({ layer, widest, chosen, onLayer }) {
       borderLeftWidth: 3,
       borderLeftColor: chosen ? "brand.solid" : "transparent",
       bg: chosen ? "brand.subtle" : undefined,
-      _hover: { bg: chosen ? "brand.subtle" : "bg.subtle" },
+      _hover: { bg: chosen ? "brand.subtle" : SURFACE },
       _focusVisible: { outline: "2px solid", outlineColor: "brand.focusRing", outlineOffset: "-2px" },
     },
     row(
@@ -119,12 +120,20 @@ function LayerRow({ layer, widest, chosen, onLayer }) {
           ),
       ),
     ),
-    h(LayerBar, { layer, widest }),
+    box(
+      { minW: 0 },
+      h(LayerBar, { layer, widest }),
+      begun &&
+        box(
+          { "data-narrow": "", display: "none", fontSize: "2xs", color: "fg.muted", mt: 0.5, overflowWrap: "anywhere" },
+          t("funnel.rates", { in: f.compact(layer.in), documents: f.compact(layer.documents_per_s), tokens }),
+        ),
+    ),
     number({ "data-wide": "", color: "fg.muted", title: f.number(layer.in) }, shown(layer.in, f.compact)),
     number({ title: f.number(layer.kept), fontWeight: "medium" }, shown(layer.kept, f.compact)),
     number({ title: t("funnel.removed_title", { count: f.number(layer.removed) }) }, shown(layer.removed_share, f.share)),
     number({ "data-wide": "", color: "fg.muted" }, f.compact(layer.documents_per_s)),
-    number({ "data-wide": "", color: "fg.muted" }, layer.tokens_per_s === null ? "–" : `≈ ${f.compact(layer.tokens_per_s)}`),
+    number({ "data-wide": "", color: "fg.muted" }, tokens),
     h(Change, { layer }),
   );
 }

@@ -6,6 +6,7 @@ import { Page, Panel } from "../kit/panel.js";
 import { FAST_MS, Pulse, SLOW_MS, usePoll, usePulse } from "../kit/poll.js";
 import { useQuery } from "../kit/query.js";
 import { useRights } from "../kit/rights.js";
+import { useSteady } from "../kit/steady.js";
 import { isLive } from "../kit/tones.js";
 import { Control } from "./control.js";
 import { Funnel, LayerFilter } from "./funnel.js";
@@ -20,7 +21,12 @@ const OURS = /^(.+)__(full|incremental)$/;
 
 export function RunTab(props) {
   const pulse = usePulse();
-  return h(Pulse.Provider, { value: pulse }, h(Page, { name: "run" }, h(Body, props)));
+  const steady = useSteady("run");
+  return h(
+    Pulse.Provider,
+    { value: pulse },
+    h(Page, { name: "run" }, steady ? h(Body, props) : h(Panel, null, h(Loading, { lines: 6 }))),
+  );
 }
 
 function Body({ dagId, runId }) {

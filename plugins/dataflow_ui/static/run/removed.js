@@ -5,7 +5,7 @@ import { Tag } from "../kit/badge.js";
 import { CliLine } from "../kit/cli.js";
 import { useText } from "../kit/i18n.js";
 import { Empty, Loaded } from "../kit/notes.js";
-import { NARROW, Panel } from "../kit/panel.js";
+import { NARROW, Panel, SURFACE } from "../kit/panel.js";
 import { usePoll } from "../kit/poll.js";
 import { useQuery } from "../kit/query.js";
 import { shorten } from "../kit/words.js";
@@ -52,7 +52,7 @@ function ListEntry({ document, chosen, onChoose }) {
       borderLeftWidth: 3,
       borderLeftColor: chosen ? "brand.solid" : "transparent",
       bg: chosen ? "brand.subtle" : undefined,
-      _hover: { bg: chosen ? "brand.subtle" : "bg.subtle" },
+      _hover: { bg: chosen ? "brand.subtle" : SURFACE },
     },
     row(
       { flexWrap: "nowrap", gap: 1 },

@@ -2,6 +2,7 @@
 import { box, h, row, text } from "../kit/h.js";
 import { useText } from "../kit/i18n.js";
 import { PageLink, productPath } from "../kit/links.js";
+import { SURFACE } from "../kit/panel.js";
 import { bound, Marked, Name } from "../kit/words.js";
 import { Tag } from "../kit/badge.js";
 
@@ -86,7 +87,7 @@ export function RemovedDocument({ document }) {
           mt: 2,
           px: 3,
           py: 2,
-          bg: "bg.subtle",
+          bg: SURFACE,
           borderRadius: "md",
           borderWidth: 1,
           borderColor: "border",

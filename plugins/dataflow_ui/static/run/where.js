@@ -16,14 +16,19 @@ const SILENT_S = 30;
 function Running({ tasks }) {
   const { t, f } = useText();
   const columns = [
-    { name: "step", title: t("where.step"), cell: (task) => text({ fontWeight: "medium" }, task.step) },
+    {
+      name: "step",
+      title: t("where.step_worker"),
+      cell: (task) =>
+        box({}, box({ fontWeight: "medium" }, task.step), h(Name, { length: 26, color: "fg.muted" }, task.worker)),
+    },
     {
       name: "file",
       title: t("where.file"),
       cell: (task) =>
         box(
           { minW: "10rem" },
-          h(Name, { length: 48 }, task.file || task.partition),
+          h(Name, { length: 44 }, task.file || task.partition),
           box({ fontSize: "xs", color: "fg.muted" }, [task.source, task.file && task.partition].filter(Boolean).join(" · ")),
         ),
     },
@@ -41,7 +46,6 @@ function Running({ tasks }) {
             )
           : f.number(task.row),
     },
-    { name: "worker", title: t("where.worker"), cell: (task) => h(Name, { length: 26 }, task.worker) },
     {
       name: "heartbeat",
       title: t("where.heartbeat"),
