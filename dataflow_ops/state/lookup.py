@@ -139,7 +139,7 @@ class Lookup:
         with no_collections(), self.db.read() as connection:
             open_ = set(connection.execute(unfinished).scalars())
             rows = connection.execute(query).all()
-            return {partition: _output(*row) for partition, key, *row in rows if key not in open_}
+            return {partition: output_of(*row) for partition, key, *row in rows if key not in open_}
 
     def standings(self, keys: Sequence[str]) -> Standings:
         """How far tasks are, and what the finished ones stored: enough to tell done from open, no more."""
@@ -199,7 +199,7 @@ class Lookup:
 def _join(tasks: Sequence[Any], outputs: Sequence[Any]) -> dict[str, TaskRecord]:
     by_key: dict[str, list[Output]] = {}
     for key, *row in outputs:
-        output = _output(*row)
+        output = output_of(*row)
         of_task = by_key.get(key)
         if of_task is None:
             by_key[key] = [output]
@@ -223,7 +223,7 @@ def _join(tasks: Sequence[Any], outputs: Sequence[Any]) -> dict[str, TaskRecord]
     return records
 
 
-def _output(
+def output_of(
     kind: str,
     uri: str,
     size: int,
@@ -233,6 +233,7 @@ def _output(
     slices: str | None,
     attributes: str | None,
 ) -> Output:
+    """An output from its row."""
     parts = (
         (Slice("", 0, size, sha256, rows),)
         if slices is None

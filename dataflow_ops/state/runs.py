@@ -13,7 +13,7 @@ from dataflow_ops.state.outbox import emit
 from dataflow_ops.state.records import RunRecord
 from dataflow_ops.state.tables import run
 
-_COLUMNS: Final[tuple[sa.ColumnElement[Any], ...]] = (
+RUN_COLUMNS: Final[tuple[sa.ColumnElement[Any], ...]] = (
     run.c.run_id,
     run.c.dataset,
     run.c.job_name,
@@ -99,7 +99,7 @@ class Runs:
 
     def list_runs(self, dataset: str | None = None, limit: int = 50) -> list[RunRecord]:
         """The newest runs, newest first."""
-        query = sa.select(*_COLUMNS).order_by(run.c.created_at.desc(), run.c.run_id.desc()).limit(limit)
+        query = sa.select(*RUN_COLUMNS).order_by(run.c.created_at.desc(), run.c.run_id.desc()).limit(limit)
         if dataset is not None:
             query = query.where(run.c.dataset == dataset)
         with self.db.read() as connection:
@@ -112,7 +112,7 @@ class Runs:
     def live_runs(self, dataset: str | None = None) -> list[RunRecord]:
         """Runs that are planned, running or paused (of one data set), newest first."""
         query = (
-            sa.select(*_COLUMNS)
+            sa.select(*RUN_COLUMNS)
             .where(run.c.state.in_(LIVE_RUNS))
             .order_by(run.c.created_at.desc(), run.c.run_id.desc())
         )
@@ -195,7 +195,7 @@ def move_run(
 
 
 def _get(connection: sa.Connection, run_id: str) -> RunRecord | None:
-    row = connection.execute(sa.select(*_COLUMNS).where(run.c.run_id == run_id)).one_or_none()
+    row = connection.execute(sa.select(*RUN_COLUMNS).where(run.c.run_id == run_id)).one_or_none()
     return None if row is None else RunRecord(*row)
 
 

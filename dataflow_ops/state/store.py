@@ -10,6 +10,7 @@ from dataflow_ops.state.backfills import Backfills
 from dataflow_ops.state.commits import Commits
 from dataflow_ops.state.database import Database, create_engine
 from dataflow_ops.state.day_order import DayOrder
+from dataflow_ops.state.glance import Glance
 from dataflow_ops.state.kept import Kept
 from dataflow_ops.state.leases import Leases
 from dataflow_ops.state.letters import Letters
@@ -41,6 +42,7 @@ class StateStore(
     Kept,
     Rollup,
     Totals,
+    Glance,
     Reviews,
     Overview,
     Outbox,

@@ -1,0 +1,195 @@
+"""Who may do what: three rights that follow the DAGs of a data set (docs/adr/0013-three-rights.md).
+
+======  ===========================================================  =================================
+right   for                                                          what Airflow is asked
+======  ===========================================================  =================================
+read    numbers, names, states                                       may this user *get* runs of the DAG
+text    whatever shows the documents themselves                      may they *create* runs of the DAG
+act     pausing, approving, retrying, …                              may they *edit* runs of the DAG
+======  ===========================================================  =================================
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from airflow.api_fastapi.app import get_auth_manager
+from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
+from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity, DagDetails
+from airflow.api_fastapi.core_api.security import GetUserDep
+from airflow.models.dag import DagModel
+from fastapi import Depends, HTTPException, Request
+
+from dataflow_ops.console.place import Place
+from dataflow_ui.house import PlaceDep
+
+Right = Literal["read", "text", "act"]
+RIGHTS: tuple[Right, ...] = ("read", "text", "act")
+
+MODES = ("full", "incremental")
+_RUN = re.compile(rf"airflow-(?P<dag_id>.+?__(?:{'|'.join(MODES)}))-.+")
+MARK = "x-dataflow"
+"""A header that another site's form can't send; a bearer token does as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a request is about.
+
+    Attributes:
+        dag_ids: the DAGs whose rights decide; all of them are asked.
+        run: our run id, or empty.
+        dataset: or empty.
+        dag_run: the run's name in Airflow, or empty.
+        everything: it concerns every data set.
+    """
+
+    dag_ids: tuple[str, ...]
+    run: str = ""
+    dataset: str = ""
+    dag_run: str = ""
+    everything: bool = False
+
+
+def full_dag(dataset: str) -> str:
+    """The DAG whose rights a data set follows."""
+    return f"{dataset}__full"
+
+
+def may(user: BaseUser, right: Right, dag_id: str) -> bool:
+    """Whether a user has a right on a DAG."""
+    manager = get_auth_manager()
+    details = DagDetails(id=dag_id, team_name=DagModel.get_team_name(dag_id))
+
+    def runs(method: Literal["GET", "POST", "PUT"]) -> bool:
+        return manager.is_authorized_dag(
+            method=method, access_entity=DagAccessEntity.RUN, details=details, user=user
+        )
+
+    if right == "text":
+        return runs("GET") and (runs("POST") or _may_create(manager, user, dag_id))
+    return runs("GET" if right == "read" else "PUT")
+
+
+def may_act_on_all(user: BaseUser) -> bool:
+    """Whether a user may act on every DAG there is."""
+    manager = get_auth_manager()
+    return manager.is_authorized_dag(method="PUT", user=user) and manager.is_authorized_dag(
+        method="PUT", access_entity=DagAccessEntity.RUN, user=user
+    )
+
+
+def _may_create(manager: Any, user: BaseUser, dag_id: str) -> bool:
+    """Whether FAB lets a user create runs, where it does not let them edit the DAG.
+
+    :meth:`is_authorized_dag` wants both, so that whoever was to read texts could also pause the DAG. The
+    permission by itself starts nothing. FAB makes ``DAG Run:<dag>`` for every DAG.
+    """
+    try:
+        from airflow.providers.fab.auth_manager.fab_auth_manager import FabAuthManager
+    except ImportError:
+        return False
+    if not isinstance(manager, FabAuthManager):
+        return False
+    return any(
+        manager.is_authorized_custom_view(method="POST", resource_name=name, user=user)
+        for name in ("DAG Runs", f"DAG Run:{dag_id}")
+    )
+
+
+def rights_on(user: BaseUser, dataset: str) -> dict[str, bool]:
+    """Right → whether the user has it on a data set."""
+    return {right: may(user, right, full_dag(dataset)) for right in RIGHTS}
+
+
+def about_run(place: Place, run: str) -> Subject:
+    """The subject of a run, known or not. A name says its DAG, so that strangers learn nothing from 404."""
+    record = place.state.get_run(run)
+    if record is None:
+        named = _RUN.fullmatch(run)
+        return Subject((named["dag_id"] if named else "",), run=run)
+    origin = json.loads(record.origin) if record.origin else {}
+    if origin.get("kind") == "airflow" and origin.get("dag_id"):
+        return Subject((origin["dag_id"],), run, record.dataset, origin.get("run_id") or "")
+    return Subject((full_dag(record.dataset),), run, record.dataset)
+
+
+async def asked_about(request: Request) -> dict[str, Any]:
+    """The query of a GET, the JSON object of a POST.
+
+    Raises:
+        HTTPException: 403 for a POST that another site's page could have sent, 422 for a body that is none.
+    """
+    if request.method == "GET":
+        return dict(request.query_params)
+    bearer = request.headers.get("authorization", "").lower().startswith("bearer ")
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json" or not (bearer or request.headers.get(MARK)):
+        raise HTTPException(
+            403, f"send JSON (content-type application/json) with the header '{MARK}: 1' or a bearer token"
+        )
+    try:
+        body = await request.json()
+    except ValueError as e:
+        raise HTTPException(422, "the body is not JSON") from e
+    if not isinstance(body, dict):
+        raise HTTPException(422, "the body must be a JSON object")
+    return body
+
+
+def needs(*rights: Right) -> Callable[..., Subject]:
+    """A dependency: the user has these rights on what ``run`` or ``dataset`` of the request names.
+
+    Gives the :class:`Subject`. ``scope`` widens it: ``dataset`` to both DAGs of the run's data set, ``all``
+    to everything.
+    """
+
+    def check(
+        user: GetUserDep,
+        place: PlaceDep,
+        asked: dict[str, Any] = Depends(asked_about),  # noqa: B008
+    ) -> Subject:
+        subject = _subject(place, asked)
+        if subject.everything:
+            allowed = may_act_on_all(user) and all(_has(user, right, subject) for right in rights)
+        else:
+            allowed = all(_has(user, right, subject) for right in rights)
+        if not allowed:
+            raise HTTPException(403, _refusal(rights, subject))
+        return subject
+
+    return check
+
+
+def _has(user: BaseUser, right: Right, subject: Subject) -> bool:
+    return all(may(user, right, dag_id) for dag_id in subject.dag_ids)
+
+
+def _subject(place: Place, asked: dict[str, Any]) -> Subject:
+    run, dataset, scope = (asked.get(key) or "" for key in ("run", "dataset", "scope"))
+    if not all(isinstance(value, str) for value in (run, dataset, scope)):
+        raise HTTPException(422, "'run', 'dataset' and 'scope' are texts")
+    if run:
+        subject = about_run(place, run)
+        if scope == "dataset" and subject.dataset:
+            both = {f"{subject.dataset}__{mode}" for mode in MODES}
+            return Subject(tuple(sorted({*subject.dag_ids, *both})), run, subject.dataset, subject.dag_run)
+        if scope == "all":
+            return Subject(subject.dag_ids, run, subject.dataset, subject.dag_run, everything=True)
+        return subject
+    if dataset:
+        return Subject((full_dag(dataset),), dataset=dataset)
+    raise HTTPException(422, "name a run or a data set: the parameter 'run' or 'dataset'")
+
+
+def _refusal(rights: tuple[Right, ...], subject: Subject) -> str:
+    verbs = {"read": "read", "text": "create", "act": "edit"}
+    wanted = " and ".join(verbs[right] for right in rights)
+    where = " and ".join(dag_id or "every DAG" for dag_id in subject.dag_ids)
+    if subject.everything:
+        where = "every DAG"
+    return f"you may not do this: it takes the right to {wanted} DAG runs of {where}; ask an administrator"
