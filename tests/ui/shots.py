@@ -59,7 +59,8 @@ def settle(driver: webdriver.Chrome, seconds: float) -> str:
     """Waits for the page's own root and for its first data; returns what is missing, or nothing."""
     try:
         WebDriverWait(driver, 30).until(lambda d: d.find_elements(By.CSS_SELECTOR, "[data-dataflow]"))
-        WebDriverWait(driver, 15).until(lambda d: not d.find_elements(By.CSS_SELECTOR, "[data-dataflow-loading]"))
+        waiting = "[data-dataflow-loading]"
+        WebDriverWait(driver, 15).until(lambda d: not d.find_elements(By.CSS_SELECTOR, waiting))
     except TimeoutException:
         return "the page was not ready in time"
     time.sleep(seconds)
