@@ -19,7 +19,7 @@ export const LAYER_TONES = {
   failed: "failed",
 };
 
-export const VERSION_TONES = { PUBLISHED: "success", WAITING: "awaiting_input", REJECTED: "none" };
+export const VERSION_TONES = { PUBLISHED: "success", WAITING: "awaiting_input", REJECTED: "none", REMOVED: "none" };
 
 export const DOCUMENT_TONES = { kept: "success", removed: "warning", dead: "failed", not_sampled: "none" };
 
@@ -40,6 +40,7 @@ export const ICONS = {
   PUBLISHED: "check",
   WAITING: "person",
   REJECTED: "cross",
+  REMOVED: "minus",
   kept: "check",
   removed: "minus",
   dead: "alert",

@@ -7,7 +7,7 @@ const WIDTH = 400;
 
 export function Histogram({ rule, height, axis = false }) {
   const { t, f } = useText();
-  const { edges, counts } = rule.histogram;
+  const { edges, counts, measured } = rule.histogram;
   const most = Math.max(1, ...counts);
   const bars = counts.length;
   const slot = WIDTH / bars;
@@ -75,6 +75,10 @@ export function Histogram({ rule, height, axis = false }) {
       text({ color: "fg" }, bound(t, f, rule)),
       text({}, f.exact(edges[bars])),
     ),
-    box({ fontSize: "xs", color: "fg.muted", mt: 1 }, t("rules.histogram_note")),
+    box(
+      { fontSize: "xs", color: "fg.muted", mt: 1 },
+      t("rules.histogram_note"),
+      typeof measured === "number" && ` ${t("rules.histogram_count", { count: f.number(measured) })}`,
+    ),
   );
 }

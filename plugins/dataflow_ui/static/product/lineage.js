@@ -1,5 +1,5 @@
 // What became of one document, step by step.
-import { box, h, row, text } from "../kit/h.js";
+import { box, Fragment, h, row, text, UI, useState } from "../kit/h.js";
 import { useText } from "../kit/i18n.js";
 import { Icon } from "../kit/icons.js";
 import { PageLink, productPath } from "../kit/links.js";
@@ -14,6 +14,8 @@ const VERDICTS = {
   removed: { icon: "cross", tone: "danger" },
   dead: { icon: "alert", tone: "danger" },
 };
+/** From this many on, passed rules are folded into one line. */
+const FOLDED = 4;
 const OTHER = { icon: "minus", tone: "gray" };
 
 function Step({ step }) {
@@ -26,6 +28,7 @@ function Step({ step }) {
     text({ width: "5rem", fontWeight: "medium" }, step.step),
     text({}, t(`verdict.${step.verdict}`)),
     step.rule && text({ fontFamily: "mono", fontSize: "xs" }, step.rule),
+    step.detail && text({ color: "fg.muted", overflowWrap: "anywhere" }, step.detail),
     typeof step.value === "number" &&
       text(
         { color: "fg.muted" },
@@ -34,6 +37,36 @@ function Step({ step }) {
         allowed && ` · ${allowed}`,
       ),
   );
+}
+
+/** All steps; the rules that a document passed are one line until somebody asks. */
+function Steps({ steps }) {
+  const { t, f } = useText();
+  const [open, setOpen] = useState(false);
+  const passed = (step) => step.verdict === "kept" && Boolean(step.rule);
+  const count = steps.filter(passed).length;
+  const first = steps.findIndex(passed);
+  if (count < FOLDED) return steps.map((step, index) => h(Step, { key: index, step }));
+  return steps.map((step, index) => {
+    const fold =
+      index === first &&
+      row(
+        { gap: 2, fontSize: "sm", py: 0.5 },
+        box({ colorPalette: "success", color: "colorPalette.fg", display: "flex" }, h(Icon, { name: "check" })),
+        text({ width: "5rem", fontWeight: "medium" }, step.step),
+        t("lineage.passed", { count: f.number(count) }),
+        h(
+          UI.Button,
+          { size: "2xs", variant: "outline", "aria-expanded": open, onClick: () => setOpen(!open) },
+          h(Icon, { name: open ? "up" : "down" }),
+          t(open ? "lineage.fold" : "lineage.unfold"),
+        ),
+      );
+    return [
+      fold && h(Fragment, { key: "fold" }, fold),
+      (open || !passed(step)) && h(Step, { key: index, step }),
+    ];
+  });
 }
 
 export function Lineage({ dataset, version, doc_id: docId }) {
@@ -49,7 +82,7 @@ export function Lineage({ dataset, version, doc_id: docId }) {
         h(Stat, { label: t("lineage.record"), value: String(data.record ?? "–") }),
         h(Stat, { label: t("lineage.duplicates"), value: f.number(data.duplicates) }),
       ),
-      box({ mt: 3 }, h(Label, null, t("lineage.steps")), ...data.steps.map((step, index) => h(Step, { key: index, step }))),
+      box({ mt: 3 }, h(Label, null, t("lineage.steps")), h(Steps, { steps: data.steps })),
       data.survivor &&
         box(
           { mt: 2, fontSize: "sm" },

@@ -83,12 +83,13 @@ function Result({ result, open, onToggle }) {
           ? t("search.exact")
           : typeof result.similarity === "number" && t("removed.similarity", { share: f.share(result.similarity) }),
       ),
-      h(
-        UI.Button,
-        { size: "xs", variant: "outline", onClick: onToggle, "aria-expanded": open },
-        h(Icon, { name: open ? "up" : "down" }),
-        t("search.why"),
-      ),
+      result.doc_id !== "" &&
+        h(
+          UI.Button,
+          { size: "xs", variant: "outline", onClick: onToggle, "aria-expanded": open },
+          h(Icon, { name: open ? "up" : "down" }),
+          t("search.why"),
+        ),
     ),
     row(
       { mt: 1, gap: 3, rowGap: 0, fontSize: "xs", color: "fg.muted" },
@@ -109,7 +110,7 @@ function Result({ result, open, onToggle }) {
         ),
       ),
     result.snippet && box({ mt: 1, fontSize: "sm", color: "fg.muted", lineClamp: 2, overflowWrap: "anywhere" }, result.snippet),
-    open && box({ mt: 3 }, h(Lineage, key)),
+    open && result.doc_id !== "" && box({ mt: 3 }, h(Lineage, key)),
   );
 }
 
@@ -117,7 +118,7 @@ function Results({ data }) {
   const { t, f } = useText();
   const [read, write] = useQuery();
   const chosen = read("document");
-  const id = (result) => `${result.version}/${result.doc_id}`;
+  const id = (result) => `${result.version}/${result.doc_id || result.path}`;
   const searched = t("search.searched", {
     versions: f.number(data.searched.versions),
     chunks: f.number(data.searched.chunks),

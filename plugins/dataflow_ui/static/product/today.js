@@ -20,6 +20,12 @@ const GRID = {
 
 function Decision({ decision, dataset }) {
   const { t } = useText();
+  const label = t(`decision.${decision.kind}`, { count: decision.count, version: decision.version ?? "" });
+  const title = [label, ...(decision.reasons ?? [])].join("\n");
+  if (decision.kind !== "approve" && !decision.dag_run_id) {
+    // A run from the command line has no page here.
+    return h(Tag, { tone: "warning", icon: "alert", title }, label);
+  }
   const to =
     decision.kind === "approve"
       ? productPath({ view: "versions", dataset, version: decision.version })
@@ -32,9 +38,9 @@ function Decision({ decision, dataset }) {
       colorPalette: "warning",
       size: "xs",
       maxW: "100%",
-      title: [t(`decision.${decision.kind}`, { count: decision.count, version: decision.version ?? "" }), ...(decision.reasons ?? [])].join("\n"),
+      title,
     },
-    text({ truncate: true }, t(`decision.${decision.kind}`, { count: decision.count, version: decision.version ?? "" })),
+    text({ truncate: true }, label),
     h(Icon, { name: "arrow" }),
   );
 }
@@ -65,6 +71,12 @@ function Current({ entry }) {
   );
 }
 
+/** A run's name as a link to its page, where it has one. */
+function RunName({ run, children }) {
+  if (!run.dag_run_id) return text({ fontWeight: "medium", title: run.run }, children);
+  return h(PageLink, { to: runPath(run.dag_id, run.dag_run_id), fontWeight: "medium" }, children);
+}
+
 function Now({ entry }) {
   const { t, f } = useText();
   if (entry.live.length > 0) {
@@ -76,11 +88,7 @@ function Now({ entry }) {
           row(
             { gap: 1.5, rowGap: 0 },
             h(StateBadge, { state: run.state, tones: RUN_TONES, words: "run_state", size: "sm" }),
-            h(
-              PageLink,
-              { to: runPath(run.dag_id, run.dag_run_id), fontWeight: "medium" },
-              run.layer ? t(`layer.${run.layer}`) : t(`mode.${run.mode}`),
-            ),
+            h(RunName, { run }, run.layer ? t(`layer.${run.layer}`) : t(`mode.${run.mode}`)),
             text({ fontVariantNumeric: "tabular-nums" }, f.progress(run.progress)),
             run.urgent && h(Tag, { tone: "warning", icon: "bolt" }, t("run.urgent")),
           ),

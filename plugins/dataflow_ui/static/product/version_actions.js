@@ -36,12 +36,16 @@ export function VersionActions({ version, before, dataset, rights, consumers }) 
     rollback: useAction("versions/rollback"),
   };
   const waiting = version.state === "WAITING";
-  const mayRollBack = version.state === "PUBLISHED" && !version.current;
+  // What was rejected may be approved after all: nothing of it is gone before the clean-up.
+  const mayApprove = waiting || version.state === "REJECTED";
+  const increment = version.mode === "incremental";
+  // An increment is a part: only a full version can be what everybody reads.
+  const mayRollBack = version.state === "PUBLISHED" && !version.current && !increment;
   const send = (name) => async (note) => {
     if (await actions[name].send({ dataset, version: version.version, note })) setAsking("");
   };
   const questions = {
-    approve: { text: t("versions.approve_text"), tone: "success", noteRequired: true },
+    approve: { text: t(increment ? "versions.approve_text_increment" : "versions.approve_text"), tone: "success", noteRequired: true },
     reject: { text: t("versions.reject_text"), tone: "danger", noteRequired: true },
     rollback: { text: t("versions.rollback_text"), tone: "warning", noteRequired: true, extra: h(Affected, { consumers }) },
   };
@@ -59,12 +63,12 @@ export function VersionActions({ version, before, dataset, rights, consumers }) 
       t(`versions.${name}`),
     );
   const done = Object.values(actions).find((action) => action.done || (action.error && !asking));
-  const command = waiting ? version.cli?.approve : mayRollBack ? version.cli?.rollback : "";
+  const command = mayApprove ? version.cli?.approve : mayRollBack ? version.cli?.rollback : "";
   return column(
     { gap: 2 },
     row(
       {},
-      waiting && opener("approve", "check", { variant: "solid", colorPalette: "success" }),
+      mayApprove && opener("approve", "check", waiting ? { variant: "solid", colorPalette: "success" } : {}),
       waiting && opener("reject", "cross"),
       mayRollBack && opener("rollback", "undo"),
       before &&

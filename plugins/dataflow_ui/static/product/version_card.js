@@ -89,6 +89,12 @@ function Drift({ drift }) {
       { name: "old", title: t("versions.drift_old"), end: true, cell: (entry) => value(entry, entry.old) },
       { name: "new", title: t("versions.drift_new"), end: true, cell: (entry) => value(entry, entry.new) },
       {
+        name: "limit",
+        title: t("versions.drift_limit"),
+        end: true,
+        cell: (entry) => (typeof entry.limit === "number" ? `± ${value(entry, entry.limit)}` : "–"),
+      },
+      {
         name: "beyond",
         title: "",
         cell: (entry) => (entry.beyond ? h(Tag, { tone: "warning", icon: "alert" }, t("versions.beyond")) : text({ color: "fg.muted", fontSize: "xs" }, t("versions.within"))),

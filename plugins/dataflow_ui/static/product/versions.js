@@ -62,7 +62,9 @@ export function Versions({ dataset }) {
               h(VersionCard, {
                 key: version.version,
                 version,
-                before: data.versions.slice(index + 1).find((older) => older.state === "PUBLISHED"),
+                before: data.versions
+                  .slice(index + 1)
+                  .find((older) => older.state === "PUBLISHED" && older.mode === version.mode),
                 dataset,
                 tones,
                 most,
@@ -77,7 +79,7 @@ export function Versions({ dataset }) {
           box(
             { fontSize: "xs", color: "fg.muted", px: 1 },
             h(Icon, { name: "clock", display: "inline", mr: 1, verticalAlign: "-0.125em" }),
-            t("versions.count", { count: f.number(data.versions.length) }),
+            t("versions.count", { count: f.number(data.total ?? data.versions.length) }),
           ),
         ),
   );
