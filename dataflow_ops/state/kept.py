@@ -36,13 +36,14 @@ class Kept:
 
     db: Database
 
-    def forgettable_runs(self, older_than_s: float) -> list[str]:
+    def forgettable_runs(self, older_than_s: float, without: Sequence[str] = ()) -> list[str]:
         """Ended runs that still hold tasks and need none: of no version that is kept, and not recent.
 
         The newest run of each data set and mode needs its tasks, so that the next one finds what is done.
 
         Args:
             older_than_s: seconds since the run's last move.
+            without: count these versions as if they were removed (a rehearsal).
         """
         newest = (
             sa.select(
@@ -55,7 +56,9 @@ class Kept:
                 .label("place"),
             )
         ).subquery()
-        kept = sa.select(dataset_version.c.run_id).where(dataset_version.c.state != REMOVED)
+        kept = sa.select(dataset_version.c.run_id).where(
+            dataset_version.c.state != REMOVED, ~self.db.among(dataset_version.c.version_id, without)
+        )
         query = (
             sa.select(run.c.run_id)
             .join(newest, newest.c.run_id == run.c.run_id)
@@ -85,19 +88,16 @@ class Kept:
             gone = sa.delete(run_task).where(run_task.c.run_id == run_id).returning(run_task.c.task_key)
             return len(connection.execute(gone).all())
 
-    def unwanted_tasks(
-        self, older_than_s: float, forgotten: Sequence[str] = (), limit: int = 1000
-    ) -> list[str]:
+    def unwanted_tasks(self, older_than_s: float, forgotten: Sequence[str] = ()) -> list[str]:
         """Keys of tasks with stored outputs that no run holds, ended so long ago.
 
         Args:
             older_than_s: seconds since the task ended.
             forgotten: count these runs as if they held nothing (a rehearsal).
-            limit: at most so many.
         """
         linked = sa.exists().where(run_task.c.task_key == task.c.key)
         if forgotten:
-            linked = linked.where(run_task.c.run_id.not_in(forgotten))
+            linked = linked.where(~self.db.among(run_task.c.run_id, forgotten))
         query = (
             sa.select(task.c.key)
             .where(
@@ -107,7 +107,6 @@ class Kept:
                 sa.exists().where(task_output.c.task_key == task.c.key),
             )
             .order_by(task.c.key)
-            .limit(limit)
         )
         with self.db.read() as connection:
             return list(connection.execute(query).scalars())

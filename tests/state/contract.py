@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.state.contract_claims import ClaimsContract
 from tests.state.contract_commits import CommitsContract
 from tests.state.contract_days import DaysContract
+from tests.state.contract_kept import KeptContract
 from tests.state.contract_leases import LeasesContract
 from tests.state.contract_outcomes import OutcomesContract
 from tests.state.contract_runs import RunsContract
@@ -18,6 +19,7 @@ class StateStoreContract(
     OutcomesContract,
     LeasesContract,
     DaysContract,
+    KeptContract,
     TotalsContract,
 ):
     """The whole contract."""

@@ -1,0 +1,173 @@
+"""Stored outputs that no kept version and no live run reaches.
+
+State goes first, then the files: killed in between, a task is open without files, and a run that wants it
+makes it anew. What a run wants is linked to it before it is looked at, under the same lock.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from dataflow_ops.layers.export.manifest import canonical_json
+from dataflow_ops.pipeline.flow import STEP_NAMES
+from dataflow_ops.pipeline.sizes import freed_by
+from dataflow_ops.state.store import StateStore
+from dataflow_ops.storage.blob import Blob, BlobStore
+
+_AT_ONCE = 200
+"""Tasks whose rows are held together while their files are deleted."""
+_NAME = re.compile(r"data/[^/]+/[0-9a-f]{2}/part_[^/_]+_([0-9a-f]{16})\.")
+_STAGED = re.compile(r"staging/([0-9a-f]{64})/")
+
+
+@dataclass(slots=True)
+class Cleared:
+    """What went.
+
+    Attributes:
+        items: tasks, or files without a task.
+        files: files deleted.
+        bytes: room given back.
+    """
+
+    items: int = 0
+    files: int = 0
+    bytes: int = 0
+
+    def delete(self, blobs: BlobStore, uri: str, dry_run: bool = False) -> None:
+        """Delete one file and count it."""
+        size = freed_by(blobs, uri)
+        if dry_run or blobs.delete(uri):
+            self.files += 1
+            self.bytes += size
+
+
+def forget_runs(
+    state: StateStore, blobs: BlobStore, grace_s: float, going: Sequence[str] = (), dry_run: bool = False
+) -> list[str]:
+    """Unlink runs from their tasks that no version of theirs needs; what they counted is written down first.
+
+    Args:
+        state: open state store.
+        blobs: where the sums go.
+        grace_s: seconds since the run's last move.
+        going: versions that a rehearsal would have removed.
+        dry_run: only look.
+
+    Returns:
+        The runs: ``runs/<run>.json`` below the storage root has their sums.
+    """
+    runs = state.forgettable_runs(grace_s, going if dry_run else ())
+    for run_id in () if dry_run else runs:
+        uri = f"runs/{quote(run_id, safe='')}.json"
+        if blobs.stat(uri) is None:
+            blobs.put(uri, canonical_json(_summary(state, run_id)), replace=True)
+        state.forget_tasks_of(run_id, grace_s)
+    return runs
+
+
+def collect_tasks(
+    state: StateStore, blobs: BlobStore, grace_s: float, forgotten: list[str], dry_run: bool = False
+) -> Cleared:
+    """Delete the outputs of tasks that no run holds.
+
+    Args:
+        state: open state store.
+        blobs: where the outputs are.
+        grace_s: seconds since the task ended.
+        forgotten: runs that a rehearsal would have unlinked.
+        dry_run: only count.
+    """
+    done = Cleared()
+    unwanted = state.unwanted_tasks(grace_s, forgotten if dry_run else ())
+    for at in range(0, len(unwanted), _AT_ONCE):
+        keys = unwanted[at : at + _AT_ONCE]
+        if dry_run:
+            for record in state.records(keys).values():
+                done.items += 1
+                for output in record.outputs:
+                    done.delete(blobs, output.uri, dry_run=True)
+            continue
+        state.open_unwanted(keys)
+        with state.emptied_tasks(keys) as held:
+            for uris in held.values():
+                done.items += 1
+                for uri in uris:
+                    done.delete(blobs, uri)
+    return done
+
+
+def collect_orphans(state: StateStore, blobs: BlobStore, grace_s: float, dry_run: bool = False) -> Cleared:
+    """Delete files of tasks' outputs that no row knows: left by a kill between publishing and committing."""
+    done = Cleared()
+    oldest_ns = int((time.time() - grace_s) * 1e9)
+    for number in range(256):
+        prefix = f"{number:02x}"
+        old = [
+            b for step in STEP_NAMES for b in blobs.list(f"data/{step}/{prefix}/") if b.mtime_ns < oldest_ns
+        ]
+        if not old:
+            continue
+        # In this order: what ends between the two looks is in the second one.
+        at_work = {key[:16] for key in state.keys_at_work()}
+        known = state.stored_uris(prefix)
+        for blob in old:
+            match = _NAME.match(blob.uri)
+            if blob.uri not in known and match is not None and match[1] not in at_work:
+                done.items += 1
+                done.delete(blobs, blob.uri, dry_run)
+    return done
+
+
+def collect_staging(state: StateStore, blobs: BlobStore, grace_s: float, dry_run: bool = False) -> Cleared:
+    """Delete staged rows of tasks that no run holds and nobody works on."""
+    done = Cleared()
+    oldest_ns = int((time.time() - grace_s) * 1e9)
+    staged: dict[str, list[Blob]] = {}
+    for key, blob in _staged(blobs):
+        staged.setdefault(key, []).append(blob)
+    held = state.keys_held(list(staged)) | set(state.keys_at_work())
+    for key, of_task in staged.items():
+        if key not in held and all(blob.mtime_ns < oldest_ns for blob in of_task):
+            done.items += 1
+            for blob in of_task:
+                done.delete(blobs, blob.uri, dry_run)
+    return done
+
+
+def _staged(blobs: BlobStore) -> Iterator[tuple[str, Blob]]:
+    for blob in blobs.list("staging/"):
+        match = _STAGED.match(blob.uri)
+        if match is not None:
+            yield match[1], blob
+
+
+def _summary(state: StateStore, run_id: str) -> dict[str, object]:
+    """A run's sums by step, for whoever asks after its tasks are gone."""
+    row = state.get_run(run_id)
+    hits = state.rule_hits_of_run(run_id)
+    steps = [
+        {
+            "step": m.step,
+            "layer": m.layer,
+            "tasks": dict(m.tasks),
+            "in": m.counts.documents_in,
+            "kept": m.counts.kept,
+            "rejected": m.counts.rejected,
+            "dead": m.counts.dead,
+            "skipped": dict(m.counts.skipped),
+            "out": m.counts.documents_out,
+            "bytes_in": m.counts.bytes_in,
+            "tokens_out": m.counts.tokens_out,
+            "seconds": m.seconds,
+            "metrics": dict(m.metrics),
+            "rule_hits": hits.get(m.step, {}),
+        }
+        for m in state.metrics_of_run(run_id).values()
+    ]
+    facts = {} if row is None else {"dataset": row.dataset, "mode": row.mode, "data_date": row.data_date}
+    return {"run": run_id, **facts, "state": "" if row is None else row.state, "steps": steps}

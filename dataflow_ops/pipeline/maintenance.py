@@ -1,0 +1,118 @@
+"""Keeping a home in bounds: what is left over, past its time, or out of reach goes. Each part by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dataflow_ops.engine.tidy import tidy
+from dataflow_ops.errors import ConfigError
+from dataflow_ops.pipeline.garbage import (
+    Cleared,
+    collect_orphans,
+    collect_staging,
+    collect_tasks,
+    forget_runs,
+)
+from dataflow_ops.pipeline.home import Home
+from dataflow_ops.pipeline.retention import (
+    ages,
+    files_of,
+    past_retention,
+    remove_version,
+    retention_of,
+)
+from dataflow_ops.pipeline.sizes import freed_by
+from dataflow_ops.pipeline.version_states import REMOVED
+from dataflow_ops.state.records import VersionRecord
+from dataflow_ops.state.store import StateStore
+from dataflow_ops.storage.blob import BlobStore
+from dataflow_ops.storage.local import LocalStore
+
+EVENTS_KEPT_S = 30 * 86_400.0
+"""How long events that were sent are kept."""
+
+
+def maintain(
+    home: Home,
+    *,
+    grace_hours: float = 24.0,
+    keep_versions: int | None = None,
+    dry_run: bool = False,
+    log: Callable[[str], Any] = print,
+) -> dict[str, Any]:
+    """Clear away what nothing reaches any more. Killed anywhere, the next call goes on; twice is once.
+
+    Args:
+        home: an opened home.
+        grace_hours: what is younger stays, so that no run loses what it is about to use.
+        keep_versions: keep so many versions instead of what the jobs say (full ones and increments each).
+        dry_run: only count.
+        log: told of each version that goes.
+
+    Returns:
+        ``temporary``, ``staged``, ``versions``, ``runs``, ``tasks``, ``orphans``, ``events``: what went, and
+        ``bytes``: the room that it gave back. Old temporaries and events are 0 in a rehearsal; bytes of
+        temporaries are not counted.
+    """
+    grace_s = grace_hours * 3600.0
+    blobs = LocalStore(home.root)
+    with StateStore(home.state_url) as state:
+        temporary = 0 if dry_run else tidy(state, blobs)
+        removed, of_versions = remove_versions(state, blobs, keep_versions, dry_run, log)
+        runs = forget_runs(state, blobs, grace_s, removed, dry_run)
+        tasks = collect_tasks(state, blobs, grace_s, runs, dry_run)
+        orphans = collect_orphans(state, blobs, grace_s, dry_run)
+        staged = collect_staging(state, blobs, grace_s, dry_run)
+        events = 0 if dry_run else state.prune_events(EVENTS_KEPT_S)
+    return {
+        "dry_run": dry_run,
+        "temporary": temporary,
+        "staged": staged.items,
+        "versions": removed,
+        "runs": runs,
+        "tasks": tasks.items,
+        "orphans": orphans.items,
+        "events": events,
+        "files": of_versions.files + tasks.files + orphans.files + staged.files,
+        "bytes": of_versions.bytes + tasks.bytes + orphans.bytes + staged.bytes,
+    }
+
+
+def remove_versions(
+    state: StateStore,
+    blobs: BlobStore,
+    keep_versions: int | None,
+    dry_run: bool,
+    log: Callable[[str], Any],
+) -> tuple[list[str], Cleared]:
+    """Remove the versions of all data sets that are past retention, and what a kill left of removed ones."""
+    removed: list[str] = []
+    cleared = Cleared()
+    for dataset in sorted({v.dataset for v in state.versions()}):
+        versions = state.versions(dataset)
+        try:
+            retention = retention_of(state, dataset, keep_versions)
+        except ConfigError as e:
+            log(f"data set {dataset}: all versions are kept, as its last run's settings can't be read: {e}")
+            continue
+        going = past_retention(versions, retention, state.live_runs(dataset), ages(state, dataset))
+        begun = [v for v in versions if v.state == REMOVED and files_of(blobs, v)]
+        for version in [*begun, *going]:
+            _remove(state, blobs, version, cleared, dry_run)
+            removed.append(version.version_id)
+            log(f"version {version.version_id}: past retention; manifest and report are kept")
+    return removed, cleared
+
+
+def _remove(
+    state: StateStore, blobs: BlobStore, version: VersionRecord, cleared: Cleared, dry_run: bool
+) -> None:
+    if dry_run:
+        found = files_of(blobs, version)
+        cleared.files += len(found)
+        cleared.bytes += sum(freed_by(blobs, uri) for uri in found)
+        return
+    files, size = remove_version(state, blobs, version)
+    cleared.files += files
+    cleared.bytes += size
