@@ -51,6 +51,8 @@ def document(
         ``doc_id, status, steps, source, file, record, part, url, duplicates, survivor, text`` and, beside
         them, ``dataset, version, survivor_detail, shard, labels, detail, cli``.
 
+    A step's verdict is ``kept``, ``rejected``, ``removed``, ``not_sampled`` or ``dead``.
+
     Raises:
         ConfigError: nothing in the version has this id or URL, or several documents have it.
         VersionError: no such version.
@@ -90,24 +92,28 @@ def document(
 def _steps(found: Lineage, notes: Sequence[RuleNote]) -> list[dict[str, Any]]:
     """One row per step, and per rule inside the filter, up to where its fate was decided."""
     if found.fate == "dead":
-        return [_row(found.step, "dead", found.error)]
+        return [_row(found.step, "dead", found.error, detail=found.message)]
     rows = []
     if found.step != "parse":
-        rows.append(_row("parse", "parsed", found.parser or None))
+        rows.append(_row("parse", "kept", detail=found.parser))
     for rule in found.passed:
         value = rule.value if _real(rule.value) is not None else rule.floor
-        rows.append(_row("filter", "passed", rule.name, value, rule.low, rule.high, rule.version))
+        rows.append(_row("filter", "kept", rule.name, value, rule.low, rule.high, rule.version))
     if found.fate == "rejected":
         return [*rows, _rejected(found, notes)]
     if found.fate == "duplicate":
-        return [*rows, _row("confirm", "duplicate", found.rule, found.similarity)]
-    rows.append(_row("confirm", "survivor" if found.copies else "unique", value=found.copies or None))
+        return [*rows, _row("confirm", "removed", found.rule, found.similarity)]
+    copies = f"stands for {found.copies:,} removed duplicate(s)" if found.copies else ""
+    rows.append(_row("confirm", "kept", detail=copies))
     if found.labels:
-        rows.append(_row("label", "labelled", str(found.labels.get("domain") or "")))
+        told = ("domain", "language", "kind", "quality_level", "tokens")
+        labels = ", ".join(f"{k} {found.labels[k]}" for k in told if found.labels.get(k) not in (None, ""))
+        rows.append(_row("label", "kept", detail=labels))
     if found.fate == "not_sampled":
-        return [*rows, _row("plan", "not_sampled", found.rule or None, found.value, None, found.bound)]
+        plan = _row("plan", "not_sampled", found.rule or None, found.value, None, found.bound)
+        return [*rows, {**plan, "detail": found.detail}]
     if found.fate == "exported":
-        rows += [_row("plan", "drawn"), _row("export", "exported", found.shard or None)]
+        rows += [_row("plan", "kept"), _row("export", "kept", detail=found.shard)]
     return rows
 
 
@@ -130,6 +136,7 @@ def _row(
     low: float | None = None,
     high: float | None = None,
     version: str = "",
+    detail: str = "",
 ) -> dict[str, Any]:
     return {
         "step": step,
@@ -139,6 +146,7 @@ def _row(
         "low": _real(low),
         "high": _real(high),
         "version": version or None,
+        "detail": detail,
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from dataflow_ops.pipeline.version_states import SHOWN_WAITING, WITH_SET, shown
 from dataflow_ops.state.machine import LIVE_RUNS
 from dataflow_ops.state.records import RunRecord, VersionRecord
 from dataflow_ops.state.store import StateStore
+from dataflow_ops.state.totals import StepTotals
 
 RECENT = 20
 """Newest runs of a data set among which the last one that ended is looked for."""
@@ -27,6 +28,8 @@ def today(
     dags: DagFacts | None = None,
     *,
     readable: Callable[[str], bool] | None = None,
+    totals: Callable[[str], Mapping[str, StepTotals]] | None = None,
+    letters: Callable[[str], Mapping[str, int]] | None = None,
     now: float | None = None,
 ) -> dict[str, Any]:
     """All data sets: those that have run, and those that a DAG will make.
@@ -36,6 +39,8 @@ def today(
         state: open state store.
         dags: what the orchestrator knows.
         readable: which data sets may be shown; all where None.
+        totals: what the steps of a run add up to; added up here where None.
+        letters: open dead letters of a data set by error; counted here where None.
         now: seconds since 1970.
 
     Returns:
@@ -47,14 +52,44 @@ def today(
     names = sorted({*state.datasets(), *facts})
     moment = time.time() if now is None else now
     rows = [
-        _dataset(home.root, state, name, sorted(facts.get(name, ()), key=lambda d: d.dag_id), moment)
+        _dataset(
+            home.root,
+            state,
+            name,
+            sorted(facts.get(name, ()), key=lambda d: d.dag_id),
+            totals or (lambda run: _totals(state, run)),
+            letters or (lambda dataset: open_letters(state, dataset)),
+            moment,
+        )
         for name in names
         if readable is None or readable(name)
     ]
     return {"datasets": sorted(rows, key=lambda row: (not row["decisions"], row["dataset"]))}
 
 
-def _dataset(root: Path, state: StateStore, name: str, dags: Sequence[DagFact], now: float) -> dict[str, Any]:
+def open_letters(state: StateStore, dataset: str) -> Mapping[str, int]:
+    """Error -> open dead letters of the newest run of a data set."""
+    return state.count_dead_letters("error", dataset=dataset, newest=True)
+
+
+def _totals(state: StateStore, run_id: str) -> Mapping[str, StepTotals]:
+    found = state.kept_totals(run_id)
+    for step in state.steps_of_run(run_id):
+        total = found.get(step) or state.total_of_step(run_id, step)
+        if total is not None:
+            found[step] = total
+    return found
+
+
+def _dataset(
+    root: Path,
+    state: StateStore,
+    name: str,
+    dags: Sequence[DagFact],
+    totals: Callable[[str], Mapping[str, StepTotals]],
+    letters: Callable[[str], Mapping[str, int]],
+    now: float,
+) -> dict[str, Any]:
     runs = state.list_runs(name, RECENT)
     versions = state.versions(name)
     current = next((v for v in versions if v.is_current), None)
@@ -79,9 +114,9 @@ def _dataset(root: Path, state: StateStore, name: str, dags: Sequence[DagFact], 
             *_to_approve(state, versions),
             *_failed(ended),
             *_paused(state, live),
-            *_letters(state, name, runs),
+            *_letters(letters(name), runs),
         ],
-        "live": [_live(state, run) for run in live],
+        "live": [_live(run, totals(run.run_id)) for run in live],
         "last": None if ended is None else _last(ended),
     }
 
@@ -136,8 +171,7 @@ def _paused(state: StateStore, live: Sequence[RunRecord]) -> list[dict[str, Any]
     return found
 
 
-def _letters(state: StateStore, name: str, runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
-    counts = state.count_dead_letters("error", dataset=name, newest=True)
+def _letters(counts: Mapping[str, int], runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
     if not counts:
         return []
     told = [f"{error}: {number:,}" for error, number in counts.items()]
@@ -159,9 +193,9 @@ def _decision(
     }
 
 
-def _live(state: StateStore, run: RunRecord) -> dict[str, Any]:
+def _live(run: RunRecord, totals: Mapping[str, StepTotals]) -> dict[str, Any]:
     dag_id, dag_run_id = origin_of(run)
-    layer, progress = _progress(state, run)
+    layer, progress = _progress(run, totals)
     return {
         "run": run.run_id,
         "dag_id": dag_id,
@@ -174,16 +208,13 @@ def _live(state: StateStore, run: RunRecord) -> dict[str, Any]:
     }
 
 
-def _progress(state: StateStore, run: RunRecord) -> tuple[str | None, float]:
+def _progress(run: RunRecord, totals: Mapping[str, StepTotals]) -> tuple[str | None, float]:
     """Layer of the step under way, and the share of steps that are done, each counted by its tasks."""
     wanted = steps_until(run.until_layer)
-    begun, kept = set(state.steps_of_run(run.run_id)), state.kept_totals(run.run_id)
     done, layer = 0.0, None
     for step, of, _ in STEPS:
-        if step not in begun or step not in wanted:
-            continue
-        total = kept.get(step) or state.total_of_step(run.run_id, step)
-        if total is not None and total.number:
+        total = totals.get(step)
+        if step in wanted and total is not None and total.number:
             done += 1.0 if total.settled else total.done / total.number
             layer = of
     return layer, done / len(wanted)

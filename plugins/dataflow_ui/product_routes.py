@@ -1,7 +1,211 @@
-"""Routes of the product page."""
+"""Routes of the product page. Plain functions: the server runs them in threads of its own."""
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from typing import Annotated, Any
+from urllib.parse import urlencode
 
-router = APIRouter()
+from airflow.api_fastapi.common.db.common import SessionDep
+from airflow.api_fastapi.core_api.security import GetUserDep
+from fastapi import APIRouter, Depends, HTTPException
+from fastapi.responses import HTMLResponse
+from pydantic import BaseModel, Field
+
+from dataflow_ops.console import document as documents
+from dataflow_ops.console import rules_view, versions_view
+from dataflow_ops.console import search as searching
+from dataflow_ops.console import today as overview
+from dataflow_ops.errors import ConfigError, VersionError
+from dataflow_ops.pipeline.diff import diff_versions
+from dataflow_ui.audit_log import acts
+from dataflow_ui.dag_facts import AirflowDags
+from dataflow_ui.failures import NotThere
+from dataflow_ui.house import PlaceDep
+from dataflow_ui.rights import Subject, asked_about, full_dag, may, needs
+
+router = APIRouter(prefix="/api")
+
+_READ = Depends(needs("read"))
+_TEXT = Depends(needs("text"))
+REPORT_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:;"
+    " frame-ancestors 'self'"
+)
+"""A report is one file with everything in it: it loads nothing and sends nothing."""
+
+
+class Decision(BaseModel):
+    """What a person decides about a version."""
+
+    dataset: str
+    version: str
+    note: str = Field(default="", max_length=4000)
+
+
+class Query(BaseModel):
+    """What is looked for: a pasted text may be longer than an address."""
+
+    q: str
+    dataset: str = ""
+    by: str = "auto"
+
+
+@router.get("/today")
+def today(place: PlaceDep, user: GetUserDep, session: SessionDep) -> dict[str, Any]:
+    """Every data set that the user may read."""
+
+    def letters(dataset: str) -> dict[str, int]:
+        found, _ = place.sums.any(
+            ("open letters", dataset), lambda: overview.open_letters(place.state, dataset)
+        )
+        return found or {}
+
+    return overview.today(
+        place.home,
+        place.state,
+        AirflowDags(session),
+        readable=lambda dataset: may(user, "read", full_dag(dataset)),
+        totals=lambda run: place.sums.totals(run)[0],
+        letters=letters,
+    )
+
+
+@router.get("/search")
+def search(place: PlaceDep, user: GetUserDep, q: str, dataset: str = "", by: str = "auto") -> dict[str, Any]:
+    """Where something is, in the data sets that the user may read."""
+    return _search(place, user, Query(q=q, dataset=dataset, by=by))
+
+
+@router.post("/search", dependencies=[Depends(asked_about)])
+def search_text(place: PlaceDep, user: GetUserDep, query: Query) -> dict[str, Any]:
+    """The same for long texts."""
+    return _search(place, user, query)
+
+
+def _search(place: Any, user: Any, query: Query) -> dict[str, Any]:
+    if query.dataset and not may(user, "read", full_dag(query.dataset)):
+        raise HTTPException(403, f"you may not read data set '{query.dataset}'; ask an administrator")
+    return searching.search(
+        place.home,
+        place.state,
+        query.q,
+        by=query.by,
+        dataset=query.dataset or None,
+        with_text=lambda dataset: may(user, "text", full_dag(dataset)),
+        readable=lambda dataset: may(user, "read", full_dag(dataset)),
+    )
+
+
+@router.get("/document", dependencies=[_READ])
+def document(
+    place: PlaceDep, user: GetUserDep, dataset: str, doc_id: str, version: str = ""
+) -> dict[str, Any]:
+    """What became of one document; its text for those who may read it."""
+    _known(place, dataset, version)
+    try:
+        return documents.document(
+            place.home,
+            place.state,
+            doc_id,
+            dataset=dataset,
+            version=version or None,
+            with_text=may(user, "text", full_dag(dataset)),
+        )
+    except ConfigError as e:
+        raise NotThere(str(e)) from e
+
+
+@router.get("/versions", dependencies=[_READ])
+def versions(place: PlaceDep, session: SessionDep, dataset: str) -> dict[str, Any]:
+    """The time line of a data set."""
+    found = versions_view.timeline(place.home, place.state, dataset, AirflowDags(session))
+    for row in found["versions"]:
+        asked = urlencode({"dataset": dataset, "version": row["version"]})
+        row["report"] = f"dataflow/api/versions/report?{asked}" if row["report"] else None
+    return found
+
+
+@router.get("/versions/report", dependencies=[_TEXT])
+def report(place: PlaceDep, dataset: str, version: str) -> HTMLResponse:
+    """A version's report, as it was published."""
+    try:
+        path = versions_view.report_file(place.home, place.state, dataset, version)
+    except VersionError as e:
+        raise NotThere(str(e)) from e
+    return HTMLResponse(path.read_text(encoding="utf-8"), headers={"content-security-policy": REPORT_POLICY})
+
+
+@router.get("/versions/diff", dependencies=[_READ])
+def diff(place: PlaceDep, dataset: str, a: str, b: str) -> dict[str, Any]:
+    """Two versions of a data set side by side."""
+    for version in (a, b):
+        _known(place, dataset, version)
+    return diff_versions(place.home, place.state, a, b, dataset=dataset)
+
+
+@router.post("/versions/approve")
+def approve(
+    place: PlaceDep,
+    user: GetUserDep,
+    session: SessionDep,
+    decision: Decision,
+    _: Annotated[Subject, Depends(acts("approve"))],
+) -> dict[str, Any]:
+    """Let a version that waits become current."""
+    return _decide("approve", place, user, session, decision)
+
+
+@router.post("/versions/reject")
+def reject(
+    place: PlaceDep,
+    user: GetUserDep,
+    session: SessionDep,
+    decision: Decision,
+    _: Annotated[Subject, Depends(acts("reject"))],
+) -> dict[str, Any]:
+    """Refuse a version."""
+    return _decide("reject", place, user, session, decision)
+
+
+@router.post("/versions/rollback")
+def rollback(
+    place: PlaceDep,
+    user: GetUserDep,
+    session: SessionDep,
+    decision: Decision,
+    _: Annotated[Subject, Depends(acts("rollback"))],
+) -> dict[str, Any]:
+    """Go back to an older version; the answer names who started on the one that is left."""
+    return _decide("rollback", place, user, session, decision)
+
+
+def _decide(
+    action: versions_view.Action, place: Any, user: Any, session: Any, decision: Decision
+) -> dict[str, Any]:
+    _known(place, decision.dataset, decision.version)
+    return versions_view.decide(
+        place.home,
+        place.state,
+        action,
+        decision.dataset,
+        decision.version,
+        who=user.get_name(),
+        note=decision.note,
+        dags=AirflowDags(session),
+    )
+
+
+@router.get("/rules", dependencies=[_READ])
+def rules(place: PlaceDep, dataset: str, version: str = "") -> dict[str, Any]:
+    """The rules of a version."""
+    _known(place, dataset, version)
+    return rules_view.rules(place.home, place.state, dataset, version or None)
+
+
+def _known(place: Any, dataset: str, version: str) -> None:
+    """Raise :class:`NotThere` unless the data set has the version (any, where none is named)."""
+    there = [v.version_id for v in place.state.versions(dataset)]
+    if not there:
+        raise NotThere(f"data set '{dataset}' has no version yet: its first full run makes one")
+    if version and version not in there:
+        raise NotThere(f"'{version}' is no version of data set '{dataset}'")

@@ -19,7 +19,7 @@ from tests.console.product_home import LOOP, Product, build
 CONTRACT = {
     *("doc_id", "status", "steps", "source", "file", "record", "url", "duplicates", "survivor", "text"),
 }
-STEP = {"step", "verdict", "rule", "value", "low", "high", "version"}
+STEP = {"step", "verdict", "rule", "value", "low", "high", "version", "detail"}
 
 
 @pytest.fixture(scope="module")
@@ -59,15 +59,12 @@ def test_a_kept_document_passed_every_rule(
         0,
     )
     steps = verdicts(found)
-    assert steps[0] == ("parse", "parsed")
-    assert steps[-4:] == [
-        ("confirm", "unique"),
-        ("label", "labelled"),
-        ("plan", "drawn"),
-        ("export", "exported"),
-    ]
+    assert [step for step, _ in steps if step != "filter"] == ["parse", "confirm", "label", "plan", "export"]
+    assert {verdict for _, verdict in steps} == {"kept"}
+    assert found["steps"][-1]["detail"] == rows["note-0.txt"]["shard"]
+    assert found["steps"][-3]["detail"].startswith("domain notes, language en, kind prose")
     length = next(step for step in found["steps"] if step["rule"] == "length")
-    assert (length["verdict"], length["low"], length["version"]) == ("passed", 120, "1")
+    assert (length["verdict"], length["low"], length["version"]) == ("kept", 120, "1")
     assert length["value"] == len(found["text"])
     assert found["text"].split() == product.texts["note-0.txt"].split()
     assert found["survivor"] is None
@@ -101,17 +98,17 @@ def test_a_copy_names_its_survivor_and_the_survivor_counts_it(
     assert found["survivor"] == kept["doc_id"]
     assert found["survivor_detail"]["shard"] == kept["shard"]
     assert 0.8 <= found["survivor_detail"]["similarity"] < 1.0
-    assert found["steps"][-1]["rule"] == "near"
+    assert (verdicts(found)[-1], found["steps"][-1]["rule"]) == (("confirm", "removed"), "near")
     other = document(product.home, state, kept["doc_id"])
     assert other["duplicates"] == 1
-    assert ("confirm", "survivor") in verdicts(other)
+    assert "stands for 1 removed duplicate(s)" in [step["detail"] for step in other["steps"]]
 
 
 def test_not_drawn_and_dead(product: Product, state: StateStore, rows: dict[str, dict[str, Any]]) -> None:
     left_out = next(row for row in rows.values() if row["status"] == "not_sampled")
     found = document(product.home, state, left_out["doc_id"])
     assert found["status"] == "not_sampled"
-    assert found["steps"][-1]["step"] == "plan"
+    assert verdicts(found)[-1] == ("plan", "not_sampled")
     assert "the mixing plan drew" in found["detail"]
     dead = search(product.home, state, "rows.jsonl", by="url")["results"]
     letter = next(row for row in dead if row["status"] == "dead")
