@@ -1,0 +1,86 @@
+"""Run in a child: Airflow's own app with the plugin in it, asked by people with several roles.
+
+Arguments: DataFlow's home, a file of questions (JSON: ``[role, method, path, body]``), a file for answers.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def main(questions: Path, answers: Path) -> None:
+    from airflow.api_fastapi.app import create_app, get_auth_manager
+    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
+    from airflow.utils.db import initdb
+    from fastapi.testclient import TestClient
+
+    initdb()
+    asked: dict[str, Any] = json.loads(questions.read_text(encoding="utf-8"))
+    know(asked["version"])
+    app = create_app(apps="core")
+    found = []
+    with TestClient(app, raise_server_exceptions=False) as client:
+        for role, method, path, body in asked["questions"]:
+            headers = {}
+            if role:
+                user = SimpleAuthManagerUser(username=f"the {role}", role=role)
+                headers["authorization"] = f"Bearer {get_auth_manager().generate_jwt(user)}"
+            answer = client.request(method, path, json=body, headers=headers)
+            kind = answer.headers.get("content-type", "")
+            content = answer.json() if "json" in kind else answer.text[:200]
+            found.append({"status": answer.status_code, "body": content})
+    answers.write_text(json.dumps({"answers": found, "log": log()}), encoding="utf-8")
+
+
+def know(version: str) -> None:
+    """Two DAGs of the data set, one of another, and a training run that started on the version."""
+    from airflow.models.asset import AssetEvent, AssetModel
+    from airflow.models.dag import DagModel, DagTag
+    from airflow.models.dagbundle import DagBundleModel
+    from airflow.models.dagrun import DagRun
+    from airflow.utils.session import create_session
+    from airflow.utils.types import DagRunTriggeredByType, DagRunType
+
+    moment = dt.datetime(2026, 5, 1, 2, tzinfo=dt.UTC)
+    with create_session() as session:
+        session.add(DagBundleModel(name="dags"))
+        session.flush()
+        for dag_id, paused in (("tiny__full", False), ("tiny__incremental", True), ("train", False)):
+            dag = DagModel(
+                dag_id=dag_id, bundle_name="dags", fileloc="x.py", is_paused=paused, is_stale=False
+            )
+            dag.timetable_summary = "0 2 * * *" if dag_id == "tiny__full" else None
+            dag.next_dagrun_create_after = moment
+            session.add(dag)
+            if dag_id != "train":
+                session.add(DagTag(name="dataflow", dag_id=dag_id))
+        asset = AssetModel(name="tiny", uri="dataflow://tiny", group="asset")
+        session.add(asset)
+        session.flush()
+        event = AssetEvent(asset_id=asset.id, extra={"version": version}, timestamp=moment)
+        run = DagRun(dag_id="train", run_id="asset__1", run_type=DagRunType.ASSET_TRIGGERED, run_after=moment)
+        run.triggered_by = DagRunTriggeredByType.ASSET
+        run.state = "success"
+        event.created_dagruns.append(run)
+        session.add_all([event, run])
+
+
+def log() -> list[list[str | None]]:
+    """The plugin's lines of the audit log."""
+    import sqlalchemy as sa
+    from airflow.models.log import Log
+    from airflow.utils.session import create_session
+
+    with create_session() as session:
+        rows = session.execute(
+            sa.select(Log.event, Log.owner, Log.dag_id).where(Log.event.like("dataflow.%")).order_by(Log.id)
+        )
+        return [list(row) for row in rows]
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))
