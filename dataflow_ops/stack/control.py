@@ -139,9 +139,8 @@ def down(layout: Layout, note: Callable[[str], None]) -> int:
         for name in now:
             note(f"{name} ended")
     processes.clear(layout.folder, signals)
-    for name in signals:
-        (layout.pids / f"{name}.json").unlink(missing_ok=True)
-    (layout.pids / "supervisor.json").unlink(missing_ok=True)
+    for path in layout.pids.glob("*.json"):
+        path.unlink()
     return len(running)
 
 

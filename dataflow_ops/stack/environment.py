@@ -57,7 +57,6 @@ def environment(settings: StackSettings, places: Places, keys: Keys) -> dict[str
     login = f"{DATABASE_USER}:{keys.postgres_password}@{places.postgres}"
     database = f"postgresql+psycopg://{login}"
     redis = f"redis://:{keys.redis_password}@{places.redis}"
-    slots = settings.workers.slots + settings.urgent.concurrency
     return {
         "AIRFLOW_HOME": places.airflow_home,
         "PYTHONPATH": places.local_settings,
@@ -78,7 +77,9 @@ def environment(settings: StackSettings, places: Places, keys: Keys) -> dict[str
         "AIRFLOW__CORE__LAZY_LOAD_PLUGINS": "False",
         "AIRFLOW__CORE__FERNET_KEY": keys.fernet_key,
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://{places.web}/execution/",
-        "AIRFLOW__CORE__PARALLELISM": str(max(32, 2 * slots)),
+        # Pools say how many tasks run. A second limit that followed the workers would change the environment
+        # of everything else with each worker more.
+        "AIRFLOW__CORE__PARALLELISM": "1024",
         "AIRFLOW__CORE__MAX_ACTIVE_TASKS_PER_DAG": str(tuning.max_active_tasks_per_dag),
         "AIRFLOW__CORE__MAX_MAP_LENGTH": str(tuning.max_map_length),
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"{database}/airflow",

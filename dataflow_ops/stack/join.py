@@ -25,18 +25,17 @@ def read_environment(path: Path) -> dict[str, str]:
         ConfigError: no such file, or not one that ``dataflow stack up`` wrote.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        words = shlex.split(path.read_text(encoding="utf-8"))
     except OSError as e:
         raise ConfigError(
             f"{path}: can't be read ({e.strerror}); copy <home>/stack/airflow.env of the stack here"
         ) from e
-    found: dict[str, str] = {}
-    for number, line in enumerate(lines, 1):
-        try:
-            name, value = shlex.split(line)[0].split("=", 1)
-        except (ValueError, IndexError):
-            raise ConfigError(f"{path}: line {number} is not NAME=value") from None
-        found[name] = value
+    except ValueError as e:
+        raise ConfigError(f"{path}: not as `dataflow stack up` wrote it ({e}); copy it again") from e
+    odd = [word for word in words if "=" not in word]
+    if odd:
+        raise ConfigError(f"{path}: '{odd[0]}' is not NAME=value; copy the file again")
+    found = dict(word.split("=", 1) for word in words)
     missing = [name for name in _NEEDED if name not in found]
     if missing:
         raise ConfigError(f"{path}: {', '.join(missing)} missing; `dataflow stack up` writes the whole file")

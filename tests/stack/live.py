@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -27,6 +28,7 @@ import psutil
 import yaml
 
 from dataflow_ops.errors import ConfigError
+from dataflow_ops.stack.account import data_folder, unprivileged
 from dataflow_ops.stack.binaries import find_programs
 from dataflow_ops.stack.layout import Layout
 
@@ -204,6 +206,9 @@ def live_stack(
         yield LiveStack(home, settings, login["url"], login["user"], login["password"])
     finally:
         _command("down", settings=settings)
+        data = data_folder(Layout(home).folder, unprivileged())
+        if data.parent != Layout(home).folder:  # outside of the caller's folder, so nobody else tidies up
+            shutil.rmtree(data.parent, ignore_errors=True)
 
 
 def _command(*arguments: str, settings: Path) -> subprocess.CompletedProcess[str]:
