@@ -55,7 +55,8 @@ def walk(source: SourceSettings, left_out: LeftOut) -> Iterator[tuple[SourceFile
             elif entry.is_dir(follow_symlinks=False):
                 pending.append((f"{path_inside}/", entry.path))
             elif reason := _unfit(entry, inside) or patterns.verdict(path_inside):
-                left_out[reason] += reason != OTHER_DAY
+                if reason != OTHER_DAY:
+                    left_out[reason] += 1
             else:
                 try:
                     status = entry.stat()

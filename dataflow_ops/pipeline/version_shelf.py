@@ -1,0 +1,195 @@
+"""Published versions, for looking: list, show, verify, history."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from dataflow_ops.errors import ConfigError, VersionError
+from dataflow_ops.pipeline.fates import fates_line, fates_of
+from dataflow_ops.pipeline.home import Home
+from dataflow_ops.pipeline.version_states import INCREMENT, REMOVED, SHOWN_WAITING, WITH_SET, shown
+from dataflow_ops.state.records import VersionRecord
+from dataflow_ops.state.store import StateStore
+from dataflow_ops.storage.local import LocalStore
+
+
+class VersionShelf(AbstractContextManager["VersionShelf"]):
+    """All versions in one home; nothing is decided here."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._state = StateStore(home.state_url)
+        self._blobs = LocalStore(home.root)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._state.close()
+
+    def list(self, dataset: str | None = None) -> list[dict[str, Any]]:
+        """One row per version, oldest first."""
+        rows = []
+        for record in reversed(self._state.versions(dataset)):
+            manifest = self._manifest(record)
+            rows.append(
+                {
+                    "current": record.is_current,
+                    "dataset": record.dataset,
+                    "version": record.version_id,
+                    **_holds(record),
+                    "state": shown(record.state, record.is_current),
+                    "waits": self._waits(record),
+                    "documents": manifest["totals"]["documents"],
+                    "tokens": manifest["totals"]["tokens"],
+                    "shards": len(manifest["shards"]),
+                    "published": dt.datetime.fromtimestamp(record.created_at, dt.UTC).strftime(
+                        "%Y-%m-%d %H:%M UTC"
+                    ),
+                }
+            )
+        return rows
+
+    def show(self, version: str | None, dataset: str | None = None) -> dict[str, Any]:
+        """Facts and domains of one version, for programs and people alike."""
+        record = self._find(version, dataset)
+        manifest = self._manifest(record)
+        totals = manifest["totals"]
+        return {
+            "version": record.version_id,
+            "current": record.is_current,
+            "dataset": record.dataset,
+            **_holds(record),
+            "state": shown(record.state, record.is_current),
+            "waits": self._waits(record),
+            "run": record.run_id,
+            "documents": totals["documents"],
+            "tokens": totals["tokens"],
+            "tokens_estimated": manifest["tokens_estimated"],
+            "bytes": totals["bytes"],
+            "shards": len(manifest["shards"]),
+            "dead_letters": manifest["dead_letters"],
+            "fates": fates_of(manifest),
+            "fates_line": fates_line(manifest),
+            "manifest_sha256": record.manifest_sha256,
+            "folder": str(self._home.root / "versions" / record.version_id),
+            "domains": [
+                {"domain": name, "documents": cell["rows"], "tokens": cell["tokens"]}
+                for name, cell in sorted(totals["by_domain"].items())
+            ],
+            "notes": manifest["notes"],
+        }
+
+    def verify(self, version: str | None, dataset: str | None = None) -> tuple[int, str]:
+        """Run the version's own ``verify.py``; ``(exit code, what it printed)``."""
+        record = self._find(version, dataset)
+        if record.state == REMOVED:
+            raise VersionError(f"{record.version_id} can't be verified, {why_not(record)}")
+        folder = self._home.root / "versions" / record.version_id
+        self._manifest(record)
+        done = subprocess.run(
+            [sys.executable, str(folder / "verify.py")], check=False, capture_output=True, text=True
+        )
+        return done.returncode, (done.stdout + done.stderr).rstrip()
+
+    def events(self, dataset: str | None = None) -> Sequence[dict[str, Any]]:
+        """What runs and people decided about versions, newest first.
+
+        Returns:
+            ``dataset``, ``version``, ``action`` (``published``, ``promoted``, ``approved``, ``rejected``,
+            ``rolled_back``, ``removed``, ``restored``), ``who``, ``note`` and ``at`` (seconds since 1970).
+        """
+        return [
+            {
+                "dataset": e.dataset,
+                "version": e.version_id,
+                "action": e.action,
+                "who": e.who,
+                "note": e.note,
+                "at": e.created_at,
+            }
+            for e in self._state.version_events(dataset)
+        ]
+
+    def report_path(self, version: str | None, dataset: str | None = None) -> Path:
+        """Where the report lies."""
+        return self._home.root / "versions" / self._find(version, dataset).version_id / "report.html"
+
+    def _waits(self, record: VersionRecord) -> str:
+        """Why a version waits for a person; ``""`` where it doesn't."""
+        if shown(record.state, record.is_current) != SHOWN_WAITING:
+            return ""
+        run = self._state.get_run(record.run_id)
+        if run is not None and run.state == "AWAITING_APPROVAL":
+            return run.detail or ""
+        return WITH_SET if run is not None and not run.promote else "see its report"
+
+    def _manifest(self, record: VersionRecord) -> dict[str, Any]:
+        data = self._blobs.read(record.manifest_uri)
+        if hashlib.sha256(data).hexdigest() != record.manifest_sha256:
+            raise VersionError(
+                f"{record.manifest_uri} is not what was published; restore it or make the version again"
+            )
+        manifest: dict[str, Any] = json.loads(data)
+        return manifest
+
+    def _versions(self, dataset: str | None) -> Sequence[VersionRecord]:
+        """Newest first."""
+        versions = self._state.versions(dataset)
+        if versions:
+            return versions
+        others = sorted({v.dataset for v in self._state.versions()})
+        if dataset is not None and others:
+            raise ConfigError(f"data set '{dataset}' has no version here; there are {', '.join(others)}")
+        raise ConfigError("no version has been published here yet; `dataflow run JOB` makes one")
+
+    def _find(self, version: str | None, dataset: str | None, *, exactly: bool = False) -> VersionRecord:
+        """By id or the start of one; without any the current one, or the newest.
+
+        A start that fits several means the current one of them, unless it must fit ``exactly`` one.
+        """
+        versions = self._versions(dataset)
+        current = [v for v in versions if v.is_current]
+        if version is None:
+            return (current or versions)[0]
+        found = [v for v in versions if v.version_id == version]
+        found = found or [v for v in versions if v.version_id.startswith(version)]
+        chosen = [v for v in found if v.is_current] if len(found) > 1 and not exactly else found
+        if len(chosen) == 1:
+            return chosen[0]
+        what = "fits several versions" if found else "is no version here"
+        known = ", ".join(v.version_id for v in (found or versions)[:10])
+        raise VersionError(f"'{version}' {what}; there are {known}")
+
+
+def _holds(record: VersionRecord) -> dict[str, Any]:
+    """What a version holds: everything, or one interval."""
+    increment = record.mode == INCREMENT
+    return {
+        "holds": f"increment of {record.data_date}" if increment else "everything",
+        "increment": increment,
+        "mode": record.mode,
+        "data_date": record.data_date or "",
+    }
+
+
+def why_not(record: VersionRecord) -> str:
+    """Why a version is not one that a person may let become current."""
+    if record.state == REMOVED:
+        return "its files were removed after its time of retention"
+    if record.mode == INCREMENT:
+        return "it is an increment, published already: the next full run makes a version that contains it"
+    if record.is_current:
+        return "it is current already"
+    return f"it was approved before; go back to it with: dataflow versions rollback {record.version_id}"
