@@ -130,9 +130,7 @@ def request_of(
         raise ConfigError(f"--from {first} --to {last}: more than {MOST_DAYS:,} days; is a digit wrong?")
     today = data_date_of(settings)
     if end.isoformat() > today:
-        raise ConfigError(
-            f"--to {last}: in {settings.dataset.timezone} it is {today}; that day is not there yet"
-        )
+        raise ConfigError(f"--to {last} has not begun: in {settings.dataset.timezone} it is {today}")
     return Request(
         job.absolute(),
         settings,
