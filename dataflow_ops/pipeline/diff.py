@@ -24,7 +24,7 @@ from dataflow_ops.observe import diff
 from dataflow_ops.observe.buckets import Buckets, bucket_count
 from dataflow_ops.observe.diff_text import why
 from dataflow_ops.observe.ids import id_matrix
-from dataflow_ops.pipeline.diff_files import Files, file_hashes
+from dataflow_ops.pipeline.diff_files import Files
 from dataflow_ops.pipeline.home import Home, open_home
 from dataflow_ops.pipeline.version_reader import OpenVersion, open_version
 from dataflow_ops.state.store import StateStore
@@ -56,7 +56,7 @@ def diff_versions(
         n: examples of each cause and change.
 
     Returns:
-        ``a, b, documents, tokens, causes, domains, settings, notes, cli``; see docs/diff.md.
+        ``a, b, documents, tokens, causes, domains, settings, notes, cli``; see docs/finding-documents.md.
 
     Raises:
         ConfigError: both are the same version, or versions of two data sets.
@@ -216,18 +216,13 @@ class _Comparison:
         self.tally.add(moved.filter(told), cause.filter(told), by.filter(told), why)
         rest = moved.filter(open_)
         if rest.num_rows:
-            undecided.add(rest, file_hashes(rest))
+            undecided.add(rest, _id_hashes(rest))
 
     def _by_files(self, moved: pa.Table) -> None:
         told = self._files.tell(moved)
         causes = pa.array([t.cause for t in told], pa.string())
-        sentences = {
-            (doc_id, change): t.why
-            for doc_id, change, t in zip(
-                moved["doc_id"].to_pylist(), moved["change"].to_pylist(), told, strict=True
-            )
-        }
-        self.tally.add(moved, causes, moved["source_id"], lambda row: sentences[row["doc_id"], row["change"]])
+        moved = moved.append_column("why", pa.array([t.why for t in told], pa.string()))
+        self.tally.add(moved, causes, moved["source_id"], lambda row: str(row["why"]))
 
 
 def _id_hashes(table: pa.Table) -> Any:

@@ -6,13 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dataflow_ops.kernels.arrow import string_buffers
-from dataflow_ops.kernels.digest import leading_u64, sha1_rows
 from dataflow_ops.media import PARQUET
 from dataflow_ops.observe.diff import CAUSE_OF_LAYER, PARSER, SOURCES, UNKNOWN
 from dataflow_ops.pipeline.flow import STEPS
@@ -35,12 +31,6 @@ class Told:
 def file_names(table: pa.Table) -> Any:
     """``source NUL path`` of each row, as one string column."""
     return pc.binary_join_element_wise(table["source_id"], table["path"], "\x00")
-
-
-def file_hashes(table: pa.Table) -> npt.NDArray[np.uint64]:
-    """A well mixed hash of each row's file, shape ``(n,)``."""
-    data, offsets = string_buffers(file_names(table))
-    return leading_u64(sha1_rows(data, offsets))
 
 
 class Files:

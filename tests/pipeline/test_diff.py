@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from dataflow_ops.cli.main import app
 from dataflow_ops.errors import ConfigError, ConservationError
 from dataflow_ops.observe.diff import check
 from dataflow_ops.observe.diff_text import as_text
@@ -129,6 +131,12 @@ def test_a_bound_is_rules_both_ways(case: Case) -> None:
     assert why.endswith("is below 450")
     keys = {"key": "clean.boilerplate_filter.min_text_len", "a": 120, "b": 450}
     assert found["settings"] == [keys]
+    command = ["diff", case.a, case.b, "--home", str(case.home)]
+    told = CliRunner().invoke(app, command)
+    assert told.exit_code == 0, told.output
+    assert "rules: 1 removed" in told.output
+    assert "clean.boilerplate_filter.min_text_len: 120 -> 450" in told.output
+    assert json.loads(CliRunner().invoke(app, [*command, "--json"]).output) == found
     back = diff_of(case.home, case.b, case.a)
     assert moves(back) == {"rules": (1, 0, 0)}
     assert shown(back, "rules")[("added", "short.txt")] == why.replace("in B", "in A")
