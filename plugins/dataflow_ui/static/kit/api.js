@@ -48,13 +48,14 @@ export function get(path, params, signal) {
 }
 
 /** The header tells the server that a page of ours asks, which a form on another site cannot set. */
-export function post(path, body) {
+export function post(path, body, signal) {
   return answer(
     fetch(apiUrl(path), {
       method: "POST",
       credentials: "same-origin",
       headers: { "Content-Type": "application/json", "X-DataFlow": "1" },
       body: JSON.stringify(body),
+      signal,
     }),
   );
 }

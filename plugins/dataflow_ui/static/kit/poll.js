@@ -1,5 +1,5 @@
 // Data that keeps itself fresh: often while something runs, seldom otherwise, never while the tab is hidden.
-import { get } from "./api.js";
+import { get, post } from "./api.js";
 import { createContext, useCallback, useContext, useEffect, useRef, useState } from "./h.js";
 
 export const FAST_MS = 2000;
@@ -18,10 +18,11 @@ export function usePulse() {
  * Asks a route again and again.
  *
  * `every`: milliseconds, or a function of the last data that gives them; 0 asks once.
+ * `send` posts the parameters instead: what is asked for may be longer than an address.
  * Returns `{data, error, failedAt, loading, stale}`: the last data stay while an error shows, and, with
  * `keep`, while other parameters load (then `stale`). A null `path` asks nothing.
  */
-export function usePoll(path, params = {}, { every = SLOW_MS, keep = false } = {}) {
+export function usePoll(path, params = {}, { every = SLOW_MS, keep = false, send = false } = {}) {
   const { tick } = useContext(Pulse);
   const key = path === null ? null : `${path}?${JSON.stringify(params)}`;
   const [state, setState] = useState({ key: null, data: null, error: null, failedAt: null });
@@ -41,7 +42,7 @@ export function usePoll(path, params = {}, { every = SLOW_MS, keep = false } = {
     const ask = async () => {
       timer = null;
       try {
-        const data = await get(path, latest.current.params, abort.signal);
+        const data = await (send ? post : get)(path, latest.current.params, abort.signal);
         if (abort.signal.aborted) return;
         setState({ key, data, error: null, failedAt: null });
         plan(data);
@@ -71,7 +72,7 @@ export function usePoll(path, params = {}, { every = SLOW_MS, keep = false } = {
       clearTimeout(timer);
       document.removeEventListener("visibilitychange", onVisible);
     };
-  }, [key, tick, keep]);
+  }, [key, tick, keep, send]);
 
   const current = state.key === key;
   return {

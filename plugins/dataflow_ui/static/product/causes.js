@@ -3,6 +3,7 @@ import { box, column, h, row, text, UI, useState } from "../kit/h.js";
 import { useText } from "../kit/i18n.js";
 import { Icon } from "../kit/icons.js";
 import { PageLink, productPath } from "../kit/links.js";
+import { Empty } from "../kit/notes.js";
 import { Panel } from "../kit/panel.js";
 import { Name } from "../kit/words.js";
 
@@ -23,6 +24,7 @@ function Bars({ cause, most }) {
 }
 
 function Examples({ examples, dataset }) {
+  const { t } = useText();
   return column(
     { gap: 1, pl: "8.5rem", pb: 2 },
     ...examples.map((example) =>
@@ -33,13 +35,16 @@ function Examples({ examples, dataset }) {
           { to: productPath({ view: "search", dataset, q: example.doc_id, by: "id" }) },
           h(Name, { length: 70 }, example.path || example.doc_id),
         ),
-        text({ color: "fg.muted", fontSize: "xs" }, ` ${example.source} · ${example.why}`),
+        text(
+          { color: "fg.muted", fontSize: "xs" },
+          ` ${[example.change && t(`compare_change.${example.change}`), example.source, example.why].filter(Boolean).join(" · ")}`,
+        ),
       ),
     ),
   );
 }
 
-export function Causes({ causes, dataset }) {
+export function Causes({ causes, notes, dataset }) {
   const { t, f } = useText();
   const [open, setOpen] = useState("");
   const most = Math.max(0, ...causes.map((cause) => Math.max(cause.added, cause.removed)));
@@ -51,6 +56,7 @@ export function Causes({ causes, dataset }) {
   return h(
     Panel,
     { title: t("compare.causes"), note: t("compare.causes_note") },
+    causes.length === 0 && h(Empty, null, t("compare.causes_none")),
     column(
       { gap: 1 },
       ...causes.map((cause) => {
@@ -81,5 +87,7 @@ export function Causes({ causes, dataset }) {
         );
       }),
     ),
+    notes.length > 0 &&
+      box({ fontSize: "xs", color: "fg.muted", mt: 2 }, ...notes.map((note) => box({ key: note }, note))),
   );
 }

@@ -52,12 +52,18 @@ function Totals({ data }) {
     h(Stat, { label: t("compare.tokens"), value: `${f.compact(tokens.a)} → ${f.compact(tokens.b)}`, hint: change(tokens.a, tokens.b) }),
     h(Stat, { label: t("compare.added"), value: `+${f.compact(documents.added)}`, title: f.number(documents.added) }),
     h(Stat, { label: t("compare.removed"), value: `−${f.compact(documents.removed)}`, title: f.number(documents.removed) }),
-    h(Stat, { label: t("compare.same"), value: f.compact(documents.same), title: f.number(documents.same) }),
+    h(Stat, {
+      label: t("compare.same"),
+      value: f.compact(documents.same),
+      title: f.number(documents.same),
+      hint: documents.changed > 0 ? t("compare.changed", { count: f.compact(documents.changed) }) : null,
+    }),
   );
 }
 
-function Domains({ domains }) {
+function Domains({ domains: given }) {
   const { t, f } = useText();
+  const domains = given.map((entry) => ({ domain: entry.domain, a: entry.tokens_a ?? 0, b: entry.tokens_b ?? 0 }));
   const most = Math.max(0, ...domains.map((entry) => Math.max(entry.a ?? 0, entry.b ?? 0)));
   const bar = (value, palette) =>
     box(
@@ -101,7 +107,7 @@ function Difference({ dataset, a, b }) {
   return column(
     { gap: 3 },
     h(Panel, { title: t("compare.totals"), aside: h(CliLine, { command: data.cli, maxW: "26rem" }) }, h(Totals, { data })),
-    h(Causes, { causes: data.causes, dataset }),
+    h(Causes, { causes: data.causes, notes: data.notes ?? [], dataset }),
     h(Panel, { title: t("compare.domains"), note: t("compare.domains_note"), flush: true }, box({ px: 1, pb: 1 }, h(Domains, { domains: data.domains }))),
     h(
       Panel,
@@ -134,7 +140,7 @@ export function Compare({ dataset }) {
           h(
             UI.IconButton,
             { size: "sm", variant: "outline", "aria-label": t("compare.swap"), title: t("compare.swap"), onClick: () => write({ a: b, b: a }) },
-            h(Icon, { name: "undo" }),
+            h(Icon, { name: "swap" }),
           ),
           h(Choice, { label: t("compare.b"), value: b, versions, onChange: (value) => write({ a, b: value }) }),
         ),

@@ -60,7 +60,7 @@ function RuleRow({ rule, open, onToggle }) {
       },
       box(
         { minW: 0 },
-        box({ fontSize: "sm", fontWeight: "medium" }, rule.text?.[language] || rule.rule),
+        box({ fontSize: "sm", fontWeight: "medium", _firstLetter: { textTransform: "uppercase" } }, rule.text?.[language] || rule.rule),
         row(
           { gap: 2, rowGap: 0, fontSize: "xs", color: "fg.muted" },
           text({ fontFamily: "mono" }, rule.rule),

@@ -13,6 +13,8 @@ import { DOCUMENT_TONES } from "../kit/tones.js";
 import { Name } from "../kit/words.js";
 import { Lineage } from "./lineage.js";
 
+/** Longer texts than this have no room in an address. */
+const LONGEST = 1500;
 const WAYS = ["auto", "id", "url", "text"];
 
 function Form({ query, by, onSearch }) {
@@ -151,10 +153,13 @@ function Results({ data }) {
 }
 
 export function Search({ dataset }) {
+  const { t } = useText();
   const [read, write] = useQuery();
-  const query = read("q");
+  const [pasted, setPasted] = useState("");
+  const query = pasted || read("q");
+  const long = pasted !== "";
   const by = WAYS.includes(read("by")) ? read("by") : "auto";
-  const poll = usePoll(query ? "search" : null, { q: query, dataset, by }, { every: 0 });
+  const poll = usePoll(query ? "search" : null, { q: query, dataset, by }, { every: 0, send: long });
   return column(
     { gap: 3 },
     h(
@@ -163,9 +168,14 @@ export function Search({ dataset }) {
       h(Form, {
         query,
         by,
-        onSearch: (words, way) => write({ q: words, by: way === "auto" ? "" : way, document: "" }),
+        onSearch: (words, way) => {
+          const tooLong = words.length > LONGEST;
+          setPasted(tooLong ? words : "");
+          write({ q: tooLong ? "" : words, by: way === "auto" ? "" : way, document: "" });
+        },
       }),
     ),
+    long && box({ fontSize: "xs", color: "fg.muted", px: 1 }, t("search.long")),
     query && (poll.data === null ? h(Panel, null, h(Loaded, { poll, lines: 4 }, () => null)) : h(Results, { data: poll.data })),
   );
 }

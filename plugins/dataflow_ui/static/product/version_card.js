@@ -7,10 +7,10 @@ import { useText } from "../kit/i18n.js";
 import { Icon } from "../kit/icons.js";
 import { dagPath, PageLink, runPath } from "../kit/links.js";
 import { Label, NARROW, SURFACE } from "../kit/panel.js";
-import { Table } from "../kit/table.js";
 import { VERSION_TONES } from "../kit/tones.js";
 import { Name } from "../kit/words.js";
 import { domainParts } from "./domains.js";
+import { Drift } from "./drift.js";
 import { VersionActions } from "./version_actions.js";
 
 const GRID = {
@@ -61,7 +61,10 @@ function Line({ version, tones, most, open, onToggle }) {
         (!version.current || version.state !== "PUBLISHED") &&
           h(StateBadge, { state: version.state, tones: VERSION_TONES, words: "version_state", size: "sm" }),
         text({ fontSize: "xs", color: "fg.muted" }, f.time(version.published_at)),
-        text({ fontSize: "xs", color: "fg.muted" }, version.data_date ? t("run.day", { day: version.data_date }) : t(`mode.${version.mode}`)),
+        text(
+          { fontSize: "xs", color: "fg.muted" },
+          version.mode === "incremental" ? t("run.day", { day: version.data_date }) : t("mode.full"),
+        ),
       ),
       h(Name, { length: 52, fontWeight: "medium", display: "block", mt: 0.5 }, version.version),
     ),
@@ -69,38 +72,6 @@ function Line({ version, tones, most, open, onToggle }) {
     number(f.compact(version.documents), t("versions.documents")),
     number(`${version.tokens_estimated ? "≈ " : ""}${f.compact(version.tokens)}`, t("versions.tokens")),
   );
-}
-
-function Drift({ drift }) {
-  const { t, f } = useText();
-  const ordered = [...drift].sort((a, b) => Number(b.beyond) - Number(a.beyond));
-  const value = (entry, number) => (entry.measure === "share" ? f.share(number) : f.exact(number));
-  return h(Table, {
-    label: t("versions.drift"),
-    rows: ordered,
-    id: (entry) => `${entry.what} ${entry.name} ${entry.measure}`,
-    columns: [
-      {
-        name: "what",
-        title: t("versions.drift_what"),
-        cell: (entry) => row({ gap: 1.5, rowGap: 0 }, text({ color: "fg.muted" }, entry.what), text({ fontWeight: entry.beyond ? "semibold" : undefined }, entry.name)),
-      },
-      { name: "measure", title: t("versions.drift_measure"), cell: (entry) => entry.measure },
-      { name: "old", title: t("versions.drift_old"), end: true, cell: (entry) => value(entry, entry.old) },
-      { name: "new", title: t("versions.drift_new"), end: true, cell: (entry) => value(entry, entry.new) },
-      {
-        name: "limit",
-        title: t("versions.drift_limit"),
-        end: true,
-        cell: (entry) => (typeof entry.limit === "number" ? `± ${value(entry, entry.limit)}` : "–"),
-      },
-      {
-        name: "beyond",
-        title: "",
-        cell: (entry) => (entry.beyond ? h(Tag, { tone: "warning", icon: "alert" }, t("versions.beyond")) : text({ color: "fg.muted", fontSize: "xs" }, t("versions.within"))),
-      },
-    ],
-  });
 }
 
 function Consumers({ consumers }) {

@@ -46,7 +46,7 @@ export function RemovedDocument({ document }) {
     {},
     row(
       { rowGap: 1, alignItems: "baseline" },
-      box({ fontWeight: "semibold" }, words),
+      box({ fontWeight: "semibold", _firstLetter: { textTransform: "uppercase" } }, words),
       h(Tag, { fontFamily: "mono" }, document.rule),
     ),
     row(
