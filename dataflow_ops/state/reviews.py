@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -91,6 +92,12 @@ class Reviews:
         if run_id is not None:
             query = query.where(_c.run_id == run_id)
         query = query.order_by(_c.created_at.desc(), _c.doc_id, _c.rule).limit(limit)
+        with self.db.read() as connection:
+            return [ReviewRecord(*row) for row in connection.execute(query)]
+
+    def reviews_of_documents(self, dataset: str, doc_ids: Sequence[str]) -> list[ReviewRecord]:
+        """Verdicts on these documents, whatever run removed them."""
+        query = sa.select(*_COLUMNS).where(_c.dataset == dataset, self.db.among(_c.doc_id, doc_ids))
         with self.db.read() as connection:
             return [ReviewRecord(*row) for row in connection.execute(query)]
 

@@ -153,7 +153,7 @@ def needs(*rights: Right) -> Callable[..., Subject]:
         place: PlaceDep,
         asked: dict[str, Any] = Depends(asked_about),  # noqa: B008
     ) -> Subject:
-        subject = _subject(place, asked)
+        subject = subject_of(place, asked)
         if subject.everything:
             allowed = may_act_on_all(user) and all(_has(user, right, subject) for right in rights)
         else:
@@ -169,7 +169,12 @@ def _has(user: BaseUser, right: Right, subject: Subject) -> bool:
     return all(may(user, right, dag_id) for dag_id in subject.dag_ids)
 
 
-def _subject(place: Place, asked: dict[str, Any]) -> Subject:
+def subject_of(place: Place, asked: dict[str, Any]) -> Subject:
+    """What a request names.
+
+    Raises:
+        HTTPException: 422 where it names neither a run nor a data set.
+    """
     run, dataset, scope = (asked.get(key) or "" for key in ("run", "dataset", "scope"))
     if not all(isinstance(value, str) for value in (run, dataset, scope)):
         raise HTTPException(422, "'run', 'dataset' and 'scope' are texts")

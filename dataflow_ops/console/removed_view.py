@@ -1,0 +1,181 @@
+"""What was removed just now: a few documents with the passage, the rule, its value and its bound.
+
+Drawn from the chunks that ended last, so that it costs the same with ten chunks and with a hundred thousand.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dataflow_ops.console.glances import FewChunks
+from dataflow_ops.console.matches import locate, snippet
+from dataflow_ops.console.place import Place
+from dataflow_ops.console.runs import command, known_run
+from dataflow_ops.console.shown_layers import LAYER_OF, Totals
+from dataflow_ops.console.where_view import steps_in
+from dataflow_ops.errors import ConfigError
+from dataflow_ops.observe.rule_texts import RULE_TEXTS
+from dataflow_ops.pipeline.flow import partitioning
+from dataflow_ops.state.reviews import ReviewRecord
+from dataflow_ops.state.totals import StepTotals
+
+COUNTED_AS = {"exact_duplicate": "exact", "near_duplicate": "near"}
+"""Name that dedup counts under → name of the verdict."""
+DUPLICATES = {
+    "exact": ("the same text as the survivor", "与保留文档文本相同"),
+    "near": ("share of characters in common with the survivor", "与保留文档的相似度"),
+}
+NEWEST = 40
+"""Chunks from which a seed chooses."""
+CHOSEN = 4
+"""Chunks that are read."""
+MOST = 50
+"""Documents at most."""
+MAX_CHARS = 1_000_000
+
+
+def removed(
+    place: Place,
+    run_id: str,
+    layer: str | None = None,
+    rule: str | None = None,
+    n: int = 6,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Rules with their hits, and some of the documents that they removed.
+
+    Args:
+        place: the home.
+        run_id: the run.
+        layer: only this layer (one of the six shown).
+        rule: only this rule.
+        n: documents, at most 50.
+        seed: another seed shows other documents.
+
+    Raises:
+        NotThere: no such run.
+        ConfigError: no such layer, rule, or number.
+    """
+    if not 1 <= n <= MOST:
+        raise ConfigError(f"n = {n}: ask for 1 to {MOST} documents")
+    row = known_run(place, run_id)
+    totals, _ = place.sums.totals(run_id)
+    hits, complete = place.sums.hits(run_id, dict(totals))
+    rules = _rules(hits, steps_in(layer))
+    if rule and rule not in {one["rule"] for one in rules} and complete:
+        known = ", ".join(sorted(one["rule"] for one in rules)) or "none"
+        raise ConfigError(f"rule '{rule}' removed nothing here; rules that did: {known}")
+    words = ["audit", run_id, *(["--rule", rule] if rule else []), "--n", str(n)]
+    if seed:
+        words += ["--seed", str(seed)]
+    return {
+        "rules": rules,
+        "documents": _documents(place, run_id, row.dataset, totals, hits, steps_in(layer), rule, n, seed),
+        "complete": complete,
+        "cli": command(*words),
+    }
+
+
+def _rules(hits: Mapping[str, Mapping[str, int]], steps: Sequence[str]) -> list[dict[str, Any]]:
+    found = [
+        {"rule": COUNTED_AS.get(rule, rule), "layer": LAYER_OF[step], "hits": number}
+        for step, by_rule in hits.items()
+        if step in steps
+        for rule, number in by_rule.items()
+        if number
+    ]
+    return sorted(found, key=lambda one: (-one["hits"], one["rule"]))
+
+
+def _documents(
+    place: Place,
+    run_id: str,
+    dataset: str,
+    totals: Totals,
+    hits: Mapping[str, Mapping[str, int]],
+    steps: Sequence[str],
+    rule: str | None,
+    n: int,
+    seed: int,
+) -> list[dict[str, Any]]:
+    from dataflow_ops.observe.audit import sample
+
+    removing = [
+        step
+        for step, one in totals.items()
+        if step in steps and one.rejected and (not rule or _has(hits.get(step, {}), rule))
+    ]
+    draw = random.Random(seed)
+    chunks: list[str] = []
+    others: dict[str, list[str]] = {}
+    for step in removing:
+        chosen = _chosen(place, run_id, step, rule, totals[step], draw)
+        if partitioning(step) == "chunk":
+            chunks += chosen
+        else:
+            others[step] = chosen
+            chunks += _chunks_of(place, run_id, step, chosen, draw)
+    if not chunks:
+        return []
+    reader = FewChunks(place, run_id, sorted(set(chunks)), others, removing)
+    rows = sample(reader, rule or None, n, seed, MAX_CHARS)
+    said = _reviews(place, dataset, [one.doc_id for one in rows])
+    return [_document(one, said.get((one.doc_id, one.rule))) for one in rows]
+
+
+def _has(hits: Mapping[str, int], rule: str) -> bool:
+    return any(COUNTED_AS.get(name, name) == rule and number for name, number in hits.items())
+
+
+def _chosen(
+    place: Place, run_id: str, step: str, rule: str | None, total: StepTotals, draw: random.Random
+) -> list[str]:
+    """Some of the partitions of a step that ended last, such as the rule had hits in."""
+    counted = next((name for name, verdict in COUNTED_AS.items() if verdict == rule), rule)
+    newest = place.state.newest_tasks(run_id, step, NEWEST, counted or None)
+    names = [task.partition for task in newest]
+    return draw.sample(names, min(CHOSEN if partitioning(step) == "chunk" else 1, len(names)))
+
+
+def _chunks_of(
+    place: Place, run_id: str, step: str, partitions: Sequence[str], draw: random.Random
+) -> list[str]:
+    """Some of the chunks that these partitions of dedup say something about."""
+    found: list[str] = []
+    for output in place.state.outputs_of_partitions(run_id, step, "verdicts", partitions).values():
+        names = [part.name for part in output.slices if part.rows]
+        found += draw.sample(names, min(CHOSEN, len(names)))
+    return found
+
+
+def _reviews(place: Place, dataset: str, doc_ids: Sequence[str]) -> dict[tuple[str, str], ReviewRecord]:
+    return {(r.doc_id, r.rule): r for r in place.state.reviews_of_documents(dataset, doc_ids)}
+
+
+def _document(one: Any, review: ReviewRecord | None) -> dict[str, Any]:
+    english, chinese = RULE_TEXTS.get(one.rule) or DUPLICATES.get(one.rule) or (one.rule, one.rule)
+    shown, match = snippet(one.text, locate(one.rule, one.text) if one.text else None)
+    low = one.bound is not None and (one.side == "low" if one.side else (one.value or 0.0) < one.bound)
+    return {
+        "doc_id": one.doc_id,
+        "source": one.source_id,
+        "path": one.path,
+        "url": one.url or None,
+        "step": one.step,
+        "rule": one.rule,
+        "rule_text": {"en": english, "zh": chinese},
+        "value": one.value,
+        "low": one.bound if low else None,
+        "high": None if low else one.bound,
+        "detail": one.detail or None,
+        "snippet": shown,
+        "match": None if match is None else list(match),
+        "length": len(one.text),
+        "survivor": one.survivor_id or None,
+        "similarity": one.similarity,
+        "review": None
+        if review is None
+        else {"verdict": review.verdict, "who": review.who, "at": review.created_at},
+    }

@@ -1,0 +1,21 @@
+"""The report of a run's version."""
+
+from __future__ import annotations
+
+from dataflow_ops.console.place import NotThere, Place
+from dataflow_ops.console.runs import known_run
+
+
+def report_of_run(place: Place, run_id: str) -> str:
+    """``report.html`` of the version that a run made.
+
+    Raises:
+        NotThere: no such run, or it has published nothing (yet).
+    """
+    row = known_run(place, run_id)
+    version = next((v for v in place.state.versions(row.dataset) if v.run_id == run_id), None)
+    if version is not None:
+        path = place.home.root / "versions" / version.version_id / "report.html"
+        if path.is_file():
+            return path.read_text(encoding="utf-8")
+    raise NotThere("no report yet: it is written when the run publishes its version")

@@ -1,0 +1,40 @@
+"""A run that is asked for by name, and the one it is compared with."""
+
+from __future__ import annotations
+
+import shlex
+
+from dataflow_ops.console.place import NotThere, Place
+from dataflow_ops.console.shown_layers import Totals
+from dataflow_ops.state.machine import LIVE_RUNS
+from dataflow_ops.state.records import RunRecord
+
+
+def known_run(place: Place, run_id: str) -> RunRecord:
+    """The run.
+
+    Raises:
+        NotThere: there is none (yet): the orchestrator has a name for it before its first task has begun.
+    """
+    row = place.state.get_run(run_id)
+    if row is None:
+        raise NotThere("not started: the run appears here when its first task begins")
+    return row
+
+
+def full_before(place: Place, row: RunRecord) -> tuple[RunRecord | None, Totals]:
+    """The last full run before this one that came to its end, and its sums."""
+    before = place.state.run_before(row, "full", finished=True)
+    if before is None:
+        return None, {}
+    return before, place.sums.totals(before.run_id)[0]
+
+
+def is_live(row: RunRecord) -> bool:
+    """Whether the run still wants its tasks."""
+    return row.state in LIVE_RUNS
+
+
+def command(*words: str) -> str:
+    """A command line to be copied."""
+    return shlex.join(("dataflow", *words))
