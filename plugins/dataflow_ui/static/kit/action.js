@@ -44,7 +44,8 @@ export function ActionButton({ children, icon, denied, disabled, title, ...props
 
 /**
  * The question that a button opens below itself: what will happen, a note, yes or no.
- * `ask`: `{title, text, confirm, tone, noteLabel, noteRequired, extra}`; `onConfirm(note)` gives true when done.
+ * `ask`: `{title, text, confirm, tone, noteLabel, placeholder, noteRequired, extra}`; without `noteLabel` no note
+ * is asked for. `onConfirm(note)` sends it.
  */
 export function Question({ ask, busy, error, onConfirm, onCancel }) {
   const { t } = useText();
@@ -84,29 +85,30 @@ export function Question({ ask, busy, error, onConfirm, onCancel }) {
       box({ fontWeight: "semibold", fontSize: "sm" }, ask.title),
       ask.text && box({ fontSize: "sm", color: "fg.muted" }, ask.text),
       ask.extra,
-      h(
-        UI.Box,
-        null,
-        h("label", { htmlFor: id }, text({ fontSize: "xs", fontWeight: "semibold", color: "fg.muted" }, ask.noteLabel)),
-        h(UI.Input, {
-          id,
-          ref: field,
-          size: "sm",
-          mt: 1,
-          bg: "bg",
-          value: note,
-          maxLength: 500,
-          onChange: (event) => setNote(event.target.value),
-          placeholder: ask.placeholder,
-          required: ask.noteRequired,
-        }),
-      ),
+      ask.noteLabel &&
+        h(
+          UI.Box,
+          null,
+          h("label", { htmlFor: id }, text({ fontSize: "xs", fontWeight: "semibold", color: "fg.muted" }, ask.noteLabel)),
+          h(UI.Input, {
+            id,
+            ref: field,
+            size: "sm",
+            mt: 1,
+            bg: "bg",
+            value: note,
+            maxLength: 500,
+            onChange: (event) => setNote(event.target.value),
+            placeholder: ask.placeholder,
+            required: ask.noteRequired,
+          }),
+        ),
       error && h(ErrorBox, { error, compact: true }),
       row(
         {},
         h(
           UI.Button,
-          { type: "submit", size: "sm", colorPalette: ask.tone ?? "brand", loading: busy, disabled: lacking },
+          { type: "submit", size: "sm", ref: ask.noteLabel ? undefined : field, colorPalette: ask.tone ?? "brand", loading: busy, disabled: lacking },
           ask.confirm,
         ),
         h(UI.Button, { type: "button", size: "sm", variant: "ghost", onClick: onCancel }, t("action.cancel")),

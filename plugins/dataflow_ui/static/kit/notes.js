@@ -23,12 +23,15 @@ export function Empty({ title, children, icon = "check" }) {
   );
 }
 
+/** Whether nothing sensible answered: the whole page says that once, its blocks need not. */
+const isSilent = (error) => error.status === 0 || error.status >= 502;
+
 /** What went wrong, in the server's own words where it said any. */
 export function ErrorBox({ error, failedAt, hasData, compact = false }) {
   const { t, f } = useText();
   if (!error) return null;
   const signedOut = error.status === 401;
-  const silent = error.status === 0 || error.status >= 502;
+  const silent = isSilent(error);
   let message = error.message || t("error.unknown", { status: error.status });
   if (signedOut) message = t("error.signed_out");
   else if (error.status === 403) message = error.message || t("error.no_right");
@@ -56,9 +59,16 @@ export function ErrorBox({ error, failedAt, hasData, compact = false }) {
   );
 }
 
+/** An error of the whole page: it stays in view while one scrolls. */
+export function PageError(poll) {
+  if (!poll.error) return null;
+  return box({ position: "sticky", top: 0, zIndex: 1 }, h(ErrorBox, { ...poll, hasData: poll.data !== null }));
+}
+
 /** Loading, an error, or the block itself; the last data stay on show under an error. */
 export function Loaded({ poll, children, lines }) {
-  const problem = poll.error
+  const told = poll.error && isSilent(poll.error) && poll.data !== null;
+  const problem = poll.error && !told
     ? h(ErrorBox, { error: poll.error, failedAt: poll.failedAt, hasData: poll.data !== null, compact: true })
     : null;
   if (poll.data === null) return problem ?? h(Loading, { lines });

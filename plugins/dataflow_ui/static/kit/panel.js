@@ -15,6 +15,7 @@ export function Page({ children, name }) {
       css: { containerType: "inline-size", containerName: "page" },
       height: "100%",
       overflowY: "auto",
+      overflowAnchor: "none",
       px: 3,
       py: 3,
     },

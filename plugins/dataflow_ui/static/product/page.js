@@ -2,7 +2,7 @@
 import { box, h, Router, row, UI, useMemo } from "../kit/h.js";
 import { useText } from "../kit/i18n.js";
 import { productPath } from "../kit/links.js";
-import { Empty, ErrorBox, Loading } from "../kit/notes.js";
+import { Empty, Loading, PageError } from "../kit/notes.js";
 import { Page, Panel } from "../kit/panel.js";
 import { FAST_MS, Pulse, SLOW_MS, usePoll, usePulse } from "../kit/poll.js";
 import { useQuery } from "../kit/query.js";
@@ -102,7 +102,7 @@ function Body() {
         datasets.length > 0 &&
         box({ pb: 1 }, h(DatasetChoice, { datasets, value: dataset, onChange: choose, all: !section.one })),
     ),
-    today.error && h(ErrorBox, { key: "error", ...today, hasData: today.data !== null }),
+    h(PageError, { key: "error", ...today }),
     today.data === null && !today.error && h(Panel, { key: "loading" }, h(Loading, { lines: 5 })),
     today.data !== null &&
       (datasets.length === 0

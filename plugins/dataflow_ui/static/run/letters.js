@@ -18,8 +18,8 @@ function Group({ group, run, rights }) {
   const [asking, setAsking] = useState(false);
   const body = { run, error: group.error, step: group.step };
   const open = group.states.open;
-  const confirm = async (note) => {
-    if (await drop.send({ ...body, note })) setAsking(false);
+  const confirm = async () => {
+    if (await drop.send(body)) setAsking(false);
   };
   return box(
     { px: 3, py: 2.5, borderTopWidth: 1, borderColor: "border", _first: { borderTopWidth: 0 } },
@@ -84,7 +84,6 @@ function Group({ group, run, rights }) {
             text: t("letters.drop_text"),
             confirm: t("letters.drop_now"),
             tone: "danger",
-            noteLabel: t("action.note"),
           },
           busy: drop.busy,
           error: drop.error,

@@ -1,7 +1,7 @@
 // The tab of one run, top to bottom: how it goes, what may be done, what it removed, where it is.
 import { h, useMemo } from "../kit/h.js";
 import { useText } from "../kit/i18n.js";
-import { Empty, ErrorBox, Loading } from "../kit/notes.js";
+import { Empty, ErrorBox, Loading, PageError } from "../kit/notes.js";
 import { Page, Panel } from "../kit/panel.js";
 import { FAST_MS, Pulse, SLOW_MS, usePoll, usePulse } from "../kit/poll.js";
 import { useQuery } from "../kit/query.js";
@@ -52,7 +52,7 @@ function Body({ dagId, runId }) {
   }
   const block = { run: poll.data, layer, every, rights };
   return [
-    poll.error && h(ErrorBox, { key: "error", ...poll, hasData: true }),
+    h(PageError, { key: "error", ...poll }),
     h(Sentence, { key: "sentence", ...block }),
     h(Funnel, { key: "funnel", ...block, onLayer: setLayer }),
     h(Control, { key: "control", ...block }),
