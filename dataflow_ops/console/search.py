@@ -15,12 +15,16 @@ from dataflow_ops.pipeline import find
 from dataflow_ops.pipeline.home import Home, open_home
 from dataflow_ops.pipeline.probe import probe
 from dataflow_ops.pipeline.version_reader import OpenVersion, open_version
+from dataflow_ops.pipeline.version_states import INCREMENT, PUBLISHED
+from dataflow_ops.state.records import VersionRecord
 from dataflow_ops.state.store import StateStore
 
 By = Literal["id", "url", "text"]
 
 LIMIT = 50
 """Documents shown at most."""
+INCREMENTS = 31
+"""Increments newer than the current version that are looked into."""
 SNIPPET = 300
 """Characters of a text that are shown."""
 MAX_QUERY = 2_000_000
@@ -52,7 +56,7 @@ def search(
     with_text: bool | Callable[[str], bool] = True,
     readable: Callable[[str], bool] | None = None,
 ) -> dict[str, Any]:
-    """Look for something in the current version of each data set.
+    """Look for something in each data set: in its current version, and in the increments published since.
 
     Args:
         home: where they are.
@@ -139,7 +143,22 @@ def _versions(
         return
     for name in sorted({v.dataset for v in state.versions(dataset)}):
         if readable is None or readable(name):
-            yield open_version(home, state, None, name)
+            opened = open_version(home, state, None, name)
+            yield opened
+            for record in _increments(state.versions(name), opened.record):
+                yield open_version(home, state, record.version_id, name)
+
+
+def _increments(versions: Sequence[VersionRecord], base: VersionRecord) -> list[VersionRecord]:
+    """What came since the current version: published increments that are newer, the newest ones."""
+    return [
+        v
+        for v in versions
+        if v.version_id != base.version_id
+        and v.mode == INCREMENT
+        and v.state == PUBLISHED
+        and v.created_at > base.created_at
+    ][:INCREMENTS]
 
 
 def _find(version: OpenVersion, how: By, query: str) -> find.Found:

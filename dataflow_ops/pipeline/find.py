@@ -69,15 +69,20 @@ def by_id(version: OpenVersion, prefix: str, limit: int) -> Found:
 
 
 def by_url(version: OpenVersion, urls: Sequence[str], limit: int) -> Found:
-    """Documents with one of these URLs, or whose file inside its source is named so."""
+    """Documents with one of these URLs; else those whose path in its source is the first one, or ends so."""
     wanted = pa.array(urls, pa.string())
 
-    def rows(column: Any) -> list[int]:
+    def of_url(column: Any) -> list[int]:
         found: list[int] = pc.indices_nonzero(pc.is_in(column, value_set=wanted)).to_pylist()
         return found
 
-    found = _by_column(version, "url", rows, limit)
-    return found if found.count else _by_column(version, "path", rows, limit)
+    def of_path(column: Any) -> list[int]:
+        ends = pc.or_(pc.equal(column, urls[0]), pc.ends_with(column, "/" + urls[0]))
+        found: list[int] = pc.indices_nonzero(ends).to_pylist()
+        return found
+
+    found = _by_column(version, "url", of_url, limit)
+    return found if found.count else _by_column(version, "path", of_path, limit)
 
 
 def by_text(version: OpenVersion, probe: Probe, limit: int) -> Found:

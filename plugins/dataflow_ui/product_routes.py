@@ -15,18 +15,18 @@ from dataflow_ops.console import document as documents
 from dataflow_ops.console import rules_view, versions_view
 from dataflow_ops.console import search as searching
 from dataflow_ops.console import today as overview
+from dataflow_ops.console.place import NotThere
 from dataflow_ops.errors import ConfigError, VersionError
 from dataflow_ops.pipeline.diff import diff_versions
 from dataflow_ui.audit_log import acts
 from dataflow_ui.dag_facts import AirflowDags
-from dataflow_ui.failures import NotThere
 from dataflow_ui.house import PlaceDep
 from dataflow_ui.rights import Subject, asked_about, full_dag, may, needs
 
 router = APIRouter(prefix="/api")
 
 _READ = Depends(needs("read"))
-_TEXT = Depends(needs("text"))
+_TEXT = Depends(needs("read", "text"))
 REPORT_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:;"
     " frame-ancestors 'self'"

@@ -14,9 +14,11 @@ from typer.testing import CliRunner
 from dataflow_ops.cli.main import app
 from dataflow_ops.console.search import kind_of, search, search_home, urls_of
 from dataflow_ops.errors import ConfigError
+from dataflow_ops.job_file import load_job
+from dataflow_ops.pipeline.run import run_job
 from dataflow_ops.state.store import StateStore
 from tests.console.product_home import LOOP, Product, build
-from tests.pipeline import prose
+from tests.pipeline import by_day, inside, prose
 
 RESULT = {
     *("dataset", "version", "doc_id", "source", "path", "url", "domain", "language", "status", "rule"),
@@ -171,10 +173,26 @@ def test_what_a_query_is(product: Product, state: StateStore) -> None:
     }
     assert {query: kind_of(query) for query in kinds} == kinds
     assert "https://example.org/p/2" in urls_of("http://example.org/p/2/#x")
-    assert urls_of("notes/one.md")[0] == "notes/one.md"
+    assert urls_of(" notes/one.md ")[0] == "notes/one.md"
     for query, by in (("  ", "auto"), ("xyz", "id"), ("text", "somehow")):
         with pytest.raises(ConfigError):
             search(product.home, state, query, by=by)
+
+
+def test_increments_since_the_current_version_are_looked_into(tmp_path: Path) -> None:
+    job, home = by_day.build(tmp_path / "sources"), tmp_path / "home"
+    full = inside.run(job, home)
+    day = run_job(
+        load_job(job), home, mode="incremental", workers=0, reporter=inside.Notes(), data_date=by_day.DAYS[2]
+    )
+    assert (full.current, day.current) == (True, False)
+    rows = search_home(home, "note-2-00.md", by="url")
+    assert day.version_id in {row["version"] for row in rows["results"]}
+    assert rows["searched"]["versions"] == 2
+    text = (tmp_path / "sources" / "notes" / by_day.DAYS[2] / "note-2-04.md").read_text(encoding="utf-8")
+    assert day.version_id in {row["version"] for row in search_home(home, text)["results"] if row["exact"]}
+    one = search_home(home, text, version=full.version_id)
+    assert {row["version"] for row in one["results"]} == {full.version_id}
 
 
 def test_the_command_says_the_same(product: Product, tmp_path: Path) -> None:
