@@ -99,6 +99,11 @@ class PauseWatch:
             self._asked_at = now
         return self._flag
 
+    def begin(self) -> None:
+        """A task begins: a flag that stopped an earlier one may have been taken back since."""
+        if self._flag is not None:
+            self._asked_at = None
+
     def should_stop(self, key: str) -> Flag | None:
         """The flag for which the worker should give this task back, or ``None``.
 

@@ -82,6 +82,7 @@ def run_task(deps: TaskDeps, step: Step, spec: TaskSpec, index: OutputIndex, num
     Document-level and file-level faults are inside the step's ``dead`` output and are no failure here.
     """
     began, cpu = time.monotonic(), _cpu_seconds()
+    deps.pause.begin()
     try:
         claim = _claim(deps, spec)
     except DataFlowError as e:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -159,6 +161,46 @@ class FlagsContract:
         assert state.take_up("r2") is None
         assert state.take_up("r1") is None
         assert self._states(state) == {"r1": "SUCCEEDED", "r2": "RUNNING", "r3": "PAUSED"}
+
+    def test_bundles_on_many_hosts_pause_and_go_on_together(self, url: str, state: StateStore) -> None:
+        """Each bundle has a store of its own, as on a host of its own; whoever is last moves the run."""
+        hosts, rounds = 6, 5
+        state.enqueue("r1", [self._spec(str(i)) for i in range(hosts)])
+        together = threading.Barrier(hosts + 1)
+
+        def bundle(i: int) -> None:
+            with StateStore(url) as own:
+                for _ in range(rounds):
+                    together.wait()
+                    assert own.take_up("r1") is None
+                    claim = own.claim(self._spec(str(i)).key, f"host{i}")
+                    assert claim is not None
+                    together.wait()  # all work; the flag is set
+                    together.wait()
+                    own.pause_task(claim, 0)
+                    flag = own.settle_pause("r1")
+                    assert flag is not None
+                    assert own.take_up("r1") is not None, "a late bundle begins nothing, and starts no run"
+                    together.wait()
+
+        with ThreadPoolExecutor(hosts) as pool:
+            ended = [pool.submit(bundle, i) for i in range(hosts)]
+            try:
+                for _ in range(rounds):
+                    together.wait()
+                    together.wait()
+                    assert self._states(state)["r1"] == "RUNNING"
+                    state.set_pause("run", "r1", "ann")
+                    assert self._states(state)["r1"] == "RUNNING"
+                    together.wait()
+                    together.wait()
+                    assert self._states(state)["r1"] == "PAUSED"
+                    state.clear_pause("run", "r1")
+            except BaseException:
+                together.abort()
+                raise
+            for one in ended:
+                one.result()
 
     def _spec(self, name: str) -> TaskSpec:
         return TaskSpec((name * 64)[:64], "parse", "parse", name)

@@ -161,3 +161,33 @@ def _timed(guard: ParseGuard, requests: list[list[bytes]]) -> float:
     began = time.perf_counter()
     guard.run(requests)
     return time.perf_counter() - began
+
+
+class Stop(Exception):
+    """What a question raises."""
+
+
+@pytest.mark.crash
+def test_what_a_question_raises_ends_the_wait_without_a_verdict(path: None) -> None:
+    def stop() -> None:
+        raise Stop
+
+    with ParseGuard(TARGET, 2, 256) as guard:
+        assert ask(guard, b"a") == [b"A"]
+        child = guard.pid
+        assert child is not None
+        with pytest.raises(Stop):
+            guard.run([[b"b"], [b"spin"], [b"c"]], stop)
+        assert guard.pid is None
+        assert not os.path.exists(f"/proc/{child}"), "the child spins on"
+        assert ask(guard, b"d", b"burn 1") == [b"D", b"BURN 1"], "answers of the abandoned are gone with it"
+
+
+@pytest.mark.crash
+def test_questions_change_no_verdict(path: None) -> None:
+    asked: list[float] = []
+    with ParseGuard(TARGET, 0.6, 256) as guard:
+        answers = guard.run([[b"burn 1"], [b"spin"], [b"a"]], lambda: asked.append(time.monotonic()))
+    assert asked
+    assert (answers[0], answers[2]) == (b"BURN 1", b"A")
+    assert isinstance(answers[1], DocumentTooCostly)

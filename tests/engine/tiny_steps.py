@@ -26,7 +26,8 @@ class Act:
     """One row for each task; a partition's name says what happens first.
 
     ``die``: killed, each time · ``die-once``: killed the first time · ``slow``: half a second ·
-    ``mixed``: a result without a cursor, then one with it.
+    ``mixed``: a result without a cursor, then one with it · ``ask-for-ever``: asks until somebody says that
+    it is enough.
     """
 
     name = "act"
@@ -50,6 +51,12 @@ class Act:
             os.kill(os.getpid(), signal.SIGKILL)
         if name.startswith("slow"):
             time.sleep(0.5)
+        if name == "ask-for-ever":
+            asking = self._folder / f"{name}.asking"
+            asking.touch()
+            while asking.read_text() != "enough":
+                side.checkpoint()
+                time.sleep(0.001)
         if name == "mixed":
             yield StepResult({"rows": pa.table({"number": [0]}, schema=ROWS)}, Counts(1, 1, documents_out=1))
             yield StepResult(counts=Counts(1, 1), cursor=2)
