@@ -22,16 +22,12 @@ from dataflow_ui.audit_log import acts
 from dataflow_ui.dag_facts import AirflowDags
 from dataflow_ui.house import PlaceDep
 from dataflow_ui.rights import Subject, asked_about, full_dag, may, needs
+from dataflow_ui.run_routes import report_response
 
 router = APIRouter(prefix="/api")
 
 _READ = Depends(needs("read"))
 _TEXT = Depends(needs("read", "text"))
-REPORT_POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:;"
-    " frame-ancestors 'self'"
-)
-"""A report is one file with everything in it: it loads nothing and sends nothing."""
 
 
 class Decision(BaseModel):
@@ -52,22 +48,30 @@ class Query(BaseModel):
 
 @router.get("/today")
 def today(place: PlaceDep, user: GetUserDep, session: SessionDep) -> dict[str, Any]:
-    """Every data set that the user may read."""
+    """Every data set that the user may read; ``complete`` once nothing is being added up any more."""
+    known: list[bool] = []
 
     def letters(dataset: str) -> dict[str, int]:
-        found, _ = place.sums.any(
+        found, there = place.sums.any(
             ("open letters", dataset), lambda: overview.open_letters(place.state, dataset)
         )
+        known.append(there)
         return found or {}
 
-    return overview.today(
+    def totals(run: str) -> dict[str, Any]:
+        found, there = place.sums.totals(run)
+        known.append(there)
+        return found
+
+    found = overview.today(
         place.home,
         place.state,
         AirflowDags(session),
         readable=lambda dataset: may(user, "read", full_dag(dataset)),
-        totals=lambda run: place.sums.totals(run)[0],
+        totals=totals,
         letters=letters,
     )
+    return {**found, "complete": all(known)}
 
 
 @router.get("/search")
@@ -132,7 +136,7 @@ def report(place: PlaceDep, dataset: str, version: str) -> HTMLResponse:
         path = versions_view.report_file(place.home, place.state, dataset, version)
     except VersionError as e:
         raise NotThere(str(e)) from e
-    return HTMLResponse(path.read_text(encoding="utf-8"), headers={"content-security-policy": REPORT_POLICY})
+    return report_response(path.read_text(encoding="utf-8"))
 
 
 @router.get("/versions/diff", dependencies=[_READ])
