@@ -8,6 +8,7 @@ from tests.state.contract_days import DaysContract
 from tests.state.contract_kept import KeptContract
 from tests.state.contract_leases import LeasesContract
 from tests.state.contract_outcomes import OutcomesContract
+from tests.state.contract_overview import OverviewContract
 from tests.state.contract_runs import RunsContract
 from tests.state.contract_totals import TotalsContract
 
@@ -21,5 +22,6 @@ class StateStoreContract(
     DaysContract,
     KeptContract,
     TotalsContract,
+    OverviewContract,
 ):
     """The whole contract."""
