@@ -164,8 +164,8 @@ def _standing(session: Session, made: Published, outcome: str, waits: list[str])
     if outcome == INCREMENT:
         same = "" if made.before == "" else " (with the same content as before)"
         return [
-            f"  an increment of {session.row.data_date}{same}; the current version stays, and the next full"
-            " run contains it"
+            f"  an increment of {session.row.data_date}{same}: it doesn't become current; the next full run"
+            " contains its documents"
         ]
     return []
 
