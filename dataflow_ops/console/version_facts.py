@@ -73,11 +73,15 @@ def _facts(root: str, uri: str, sha256: str) -> VersionFacts:
     )
 
 
-def report_of(root: Path, version_id: str) -> dict[str, Any] | None:
-    """A version's report data; None where there is none."""
+def drift_of(root: Path, version_id: str) -> tuple[Mapping[str, Any], ...] | None:
+    """How far a version moved from the one before it, by its report; None where it has no report."""
     uri = f"versions/{version_id}/report.json"
-    blobs = LocalStore(root)
-    if blobs.stat(uri) is None:
-        return None
-    found: dict[str, Any] = json.loads(blobs.read(uri))
-    return found
+    there = LocalStore(root).stat(uri)
+    return None if there is None else _drift(str(root), uri, *there)
+
+
+@lru_cache(maxsize=512)
+def _drift(root: str, uri: str, size: int, mtime_ns: int) -> tuple[Mapping[str, Any], ...]:
+    """By what tells one writing of the file from the next."""
+    del size, mtime_ns
+    return tuple(json.loads(LocalStore(Path(root)).read(uri)).get("drift") or ())

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from dataflow_ops.console.dags import Consumer, DagFacts, NoDags, origin_of
 from dataflow_ops.console.today import reasons
-from dataflow_ops.console.version_facts import facts_of, report_of
+from dataflow_ops.console.version_facts import drift_of, facts_of
 from dataflow_ops.errors import ConfigError, VersionError
 from dataflow_ops.pipeline.home import Home
 from dataflow_ops.pipeline.version_states import SHOWN_WAITING, shown
@@ -58,7 +58,7 @@ def _version(
 ) -> dict[str, Any]:
     facts, run = facts_of(home.root, record), state.get_run(record.run_id)
     dag_id, dag_run_id = origin_of(run)
-    report = report_of(home.root, record.version_id)
+    drift = drift_of(home.root, record.version_id)
     name, stands = record.version_id, shown(record.state, record.is_current)
     return {
         "version": name,
@@ -74,10 +74,10 @@ def _version(
         "tokens": facts.tokens if facts else None,
         "tokens_estimated": facts.tokens_estimated if facts else None,
         "domains": [dict(domain) for domain in facts.domains] if facts else [],
-        "drift": [_drift(one) for one in (report or {}).get("drift") or []],
+        "drift": [_drift(one) for one in drift or ()],
         "waits": reasons(state, record) if stands == SHOWN_WAITING else [],
         "dead_letters": facts.dead_letters if facts else None,
-        "report": report is not None,
+        "report": drift is not None,
         "consumers": [consumer.as_dict() for consumer in consumers],
         "cli": {
             "approve": f"dataflow versions approve {name}",
