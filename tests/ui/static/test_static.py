@@ -11,7 +11,7 @@ import pytest
 
 STATIC = Path(__file__).parents[3] / "plugins" / "dataflow_ui" / "static"
 MODULES = sorted(STATIC.rglob("*.js"))
-WORDS = {"en": STATIC / "kit" / "en.js", "zh": STATIC / "kit" / "zh.js"}
+WORDS = {language: sorted((STATIC / "words" / language).glob("*.js")) for language in ("en", "zh")}
 LONGEST = 400
 MARKUP = (
     "dangerouslySetInnerHTML",
@@ -35,7 +35,7 @@ def names(path: Path) -> str:
 
 def dictionary(language: str) -> dict[str, str]:
     """The words of one language."""
-    text = WORDS[language].read_text(encoding="utf-8")
+    text = "".join(module.read_text(encoding="utf-8") for module in WORDS[language])
     entries = ENTRY.findall(text)
     assert len(entries) == len(dict(entries)), f"{language}: a key stands twice"
     assert len(entries) == sum(line.startswith('  "') for line in text.splitlines()), f"{language}: odd lines"
@@ -53,7 +53,7 @@ def used() -> tuple[set[str], set[str]]:
         # A badge is told the family of its words.
         beginnings |= {f"{family}." for family in re.findall(r'words: "(\w+)"', text)}
         # Keys chosen between two, or kept in a variable first, are plain strings of the same form.
-        whole |= {key for key in re.findall(r'"([a-z_]+\.[a-z_]+)"', text) if module not in WORDS.values()}
+        whole |= {key for key in re.findall(r'"([a-z_]+\.[a-z_]+)"', text) if "words" not in module.parts}
     return whole, beginnings - {""}
 
 

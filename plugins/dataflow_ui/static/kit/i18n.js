@@ -1,8 +1,8 @@
 // English and Chinese, following the language that the host is set to, also when it changes.
-import en from "./en.js";
 import { formats, hostTimeZone } from "./format.js";
 import { useMemo, useSyncExternalStore } from "./h.js";
-import zh from "./zh.js";
+import en from "../words/en.js";
+import zh from "../words/zh.js";
 
 const DICTIONARIES = { en, zh };
 

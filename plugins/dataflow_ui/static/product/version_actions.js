@@ -41,15 +41,18 @@ export function VersionActions({ version, before, dataset, rights, consumers }) 
   const increment = version.mode === "incremental";
   // An increment is a part: only a full version can be what everybody reads.
   const mayRollBack = version.state === "PUBLISHED" && !version.current && !increment;
+  // From the current version the way back is the one before it; from an older one it is that one.
+  const target = mayRollBack ? version : version.current ? before : undefined;
   const send = (name) => async (note) => {
-    if (await actions[name].send({ dataset, version: version.version, note })) setAsking("");
+    const about = name === "rollback" ? target : version;
+    if (await actions[name].send({ dataset, version: about.version, note })) setAsking("");
   };
   const questions = {
     approve: { text: t(increment ? "versions.approve_text_increment" : "versions.approve_text"), tone: "success", noteRequired: true },
     reject: { text: t("versions.reject_text"), tone: "danger", noteRequired: true },
     rollback: { text: t("versions.rollback_text"), tone: "warning", noteRequired: true, extra: h(Affected, { consumers }) },
   };
-  const opener = (name, icon, props) =>
+  const opener = (name, icon, props, label = `versions.${name}`) =>
     h(
       ActionButton,
       {
@@ -60,17 +63,17 @@ export function VersionActions({ version, before, dataset, rights, consumers }) 
         onClick: () => setAsking(asking === name ? "" : name),
         ...props,
       },
-      t(`versions.${name}`),
+      t(label),
     );
   const done = Object.values(actions).find((action) => action.done || (action.error && !asking));
-  const command = mayApprove ? version.cli?.approve : mayRollBack ? version.cli?.rollback : "";
+  const command = mayApprove ? version.cli?.approve : target ? target.cli?.rollback : "";
   return column(
     { gap: 2 },
     row(
       {},
       mayApprove && opener("approve", "check", waiting ? { variant: "solid", colorPalette: "success" } : {}),
       waiting && opener("reject", "cross"),
-      mayRollBack && opener("rollback", "undo"),
+      target && opener("rollback", "undo", {}, mayRollBack ? "versions.rollback" : "versions.rollback_before"),
       before &&
         h(
           LinkButton,
@@ -100,7 +103,7 @@ export function VersionActions({ version, before, dataset, rights, consumers }) 
         key: asking,
         ask: {
           ...questions[asking],
-          title: t(`versions.${asking}_title`, { version: version.version }),
+          title: t(`versions.${asking}_title`, { version: (asking === "rollback" ? target : version).version }),
           confirm: t(`versions.${asking}_now`),
           noteLabel: t("action.note"),
           placeholder: t(`versions.${asking}_placeholder`),

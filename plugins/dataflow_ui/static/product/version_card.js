@@ -13,6 +13,7 @@ import { domainParts } from "./domains.js";
 import { Drift } from "./drift.js";
 import { VersionActions } from "./version_actions.js";
 
+const REASONS = 4;
 const GRID = {
   display: "grid",
   gridTemplateColumns: "1.2rem minmax(14rem, 1.1fr) minmax(10rem, 1.4fr) 6.5rem 6.5rem",
@@ -74,6 +75,21 @@ function Line({ version, tones, most, open, onToggle }) {
   );
 }
 
+/** Why it waits; the first few reasons, because all of them stand in the drift below. */
+function Waits({ reasons }) {
+  const { t } = useText();
+  const more = reasons.length - REASONS;
+  return box(
+    { minW: 0 },
+    text({ fontWeight: "semibold" }, t("versions.waits")),
+    box(
+      { as: "ul", pl: 4, listStyleType: "disc" },
+      ...reasons.slice(0, REASONS).map((reason) => box({ as: "li", key: reason, overflowWrap: "anywhere" }, reason)),
+    ),
+    more > 0 && text({ color: "fg.muted" }, t("versions.waits_more", { count: more })),
+  );
+}
+
 function Consumers({ consumers }) {
   const { t, f } = useText();
   if (consumers.length === 0) return box({ fontSize: "sm", color: "fg.muted" }, t("versions.consumers_none"));
@@ -105,12 +121,12 @@ function Domains({ version, tones }) {
   );
 }
 
-export function VersionCard({ version, before, dataset, tones, most, rights, consumers, open, onToggle }) {
+export function VersionCard({ version, before, dataset, tones, most, rights, consumers, open, asked, onToggle }) {
   const { t, f } = useText();
   const place = useRef(null);
   useEffect(() => {
     // A link to a version leads to it, however far down it stands.
-    if (open) place.current?.scrollIntoView({ block: "nearest" });
+    if (asked) place.current?.scrollIntoView({ block: "nearest" });
   }, []); // Only at first: later openings are the reader's own.
   return box(
     { ref: place, borderTopWidth: 1, borderColor: "border", _first: { borderTopWidth: 0 } },
@@ -124,7 +140,7 @@ export function VersionCard({ version, before, dataset, tones, most, rights, con
             row(
               { fontSize: "sm", alignItems: "flex-start", flexWrap: "nowrap", colorPalette: "warning" },
               h(Icon, { name: "alert", mt: 0.5, color: "colorPalette.fg" }),
-              box({}, text({ fontWeight: "semibold" }, t("versions.waits")), " ", [version.waits].flat().join("; ")),
+              h(Waits, { reasons: version.waits }),
             ),
           h(VersionActions, { version, before, dataset, rights, consumers }),
           h(

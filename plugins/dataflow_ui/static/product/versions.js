@@ -1,5 +1,5 @@
 // Versions as a time line: how much, of what, what moved, who decided.
-import { box, column, h, row, text, useMemo } from "../kit/h.js";
+import { box, column, h, useMemo } from "../kit/h.js";
 import { Legend } from "../kit/bar.js";
 import { useText } from "../kit/i18n.js";
 import { Icon } from "../kit/icons.js";
@@ -8,32 +8,9 @@ import { Panel } from "../kit/panel.js";
 import { usePoll } from "../kit/poll.js";
 import { useQuery } from "../kit/query.js";
 import { useRights } from "../kit/rights.js";
-import { Name } from "../kit/words.js";
 import { domainTones } from "./domains.js";
+import { History } from "./history.js";
 import { VersionCard } from "./version_card.js";
-
-function History({ events }) {
-  const { t, f } = useText();
-  return h(
-    Panel,
-    { title: t("versions.history") },
-    events.length === 0
-      ? h(Empty, { icon: "clock" }, t("versions.history_none"))
-      : column(
-          { gap: 1.5 },
-          ...events.map((event, index) =>
-            row(
-              { key: index, fontSize: "sm", rowGap: 0, alignItems: "baseline" },
-              text({ color: "fg.muted", fontSize: "xs", width: "7rem", fontVariantNumeric: "tabular-nums" }, f.time(event.at)),
-              text({ fontWeight: "medium" }, event.who || "–"),
-              text({}, t(`event.${event.action}`)),
-              h(Name, { length: 48 }, event.version),
-              event.note && text({ color: "fg.muted" }, `“${event.note}”`),
-            ),
-          ),
-        ),
-  );
-}
 
 export function Versions({ dataset }) {
   const { t, f } = useText();
@@ -43,7 +20,9 @@ export function Versions({ dataset }) {
   const versions = useMemo(() => poll.data?.versions ?? [], [poll.data]);
   const tones = useMemo(() => domainTones(versions), [versions]);
   const most = Math.max(0, ...versions.map((version) => version.tokens ?? 0));
-  const chosen = read("version") || versions.find((version) => version.state === "WAITING")?.version || poll.data?.current || "";
+  const asked = read("version");
+  // Unless one is asked for: what waits for somebody, and what is current.
+  const isOpen = (version) => (asked ? version.version === asked : version.state === "WAITING" || version.current);
   const consumers = versions.find((version) => version.current)?.consumers ?? [];
   return h(Loaded, { poll, lines: 8 }, (data) =>
     data.versions.length === 0
@@ -70,8 +49,9 @@ export function Versions({ dataset }) {
                 most,
                 rights,
                 consumers,
-                open: chosen === version.version,
-                onToggle: () => write({ version: chosen === version.version ? "none" : version.version }, { replace: true }),
+                open: isOpen(version),
+                asked: asked === version.version,
+                onToggle: () => write({ version: isOpen(version) ? "none" : version.version }, { replace: true }),
               }),
             ),
           ),

@@ -111,6 +111,7 @@ function LayerRow({ layer, widest, chosen, onLayer }) {
       box(
         { minW: 0 },
         box({ fontSize: "sm", fontWeight: "medium", color: begun ? "fg" : "fg.muted" }, name),
+        layer.layer === "ingest" && begun && box({ fontSize: "xs", color: "fg.muted" }, t("funnel.files")),
         layer.tasks > 0 &&
           begun &&
           layer.state !== "done" &&

@@ -41,7 +41,8 @@ export function RemovedDocument({ document }) {
   const { t, f, language } = useText();
   const allowed = bound(t, f, document);
   const words = document.rule_text?.[language] || document.rule;
-  const measured = typeof document.value === "number";
+  // A duplicate's value is its likeness, which stands beside its survivor.
+  const measured = typeof document.value === "number" && !document.survivor;
   return box(
     {},
     row(
@@ -59,7 +60,7 @@ export function RemovedDocument({ document }) {
           text({ fontWeight: "semibold", color: "danger.fg", fontVariantNumeric: "tabular-nums" }, f.exact(document.value)),
           allowed && text({ color: "fg.muted" }, ` · ${allowed}`),
         ),
-      h(Scale, { ...document, label: `${t("removed.value")} ${f.exact(document.value)}, ${allowed}` }),
+      measured && h(Scale, { ...document, label: `${t("removed.value")} ${f.exact(document.value)}, ${allowed}` }),
       document.survivor &&
         text(
           {},

@@ -31,7 +31,8 @@ export function progressWords(run, { t, f }) {
   if (run.state === "FAILED") return t(run.layer ? "sentence.failed_in" : "sentence.failed", values);
   if (run.state === "CANCELLED") return t("sentence.cancelled", values);
   const parts = [t("sentence.ended", values)];
-  if (run.version) parts.push(t(run.current ? "sentence.current" : "sentence.version", values));
+  if (run.version && run.state === "AWAITING_APPROVAL") parts.push(t("sentence.waits", values));
+  else if (run.version) parts.push(t(run.current ? "sentence.current" : "sentence.version", values));
   else if (run.until) parts.push(t("sentence.until", { layer: t(`layer.${run.until}`) }));
   return parts.join(t("sentence.comma"));
 }
@@ -74,7 +75,9 @@ export function Sentence({ run }) {
           progressWords(run, words),
           decisions.length === 0 && calm && text({ color: "fg.muted", fontWeight: "normal" }, t("sentence.semicolon"), calm),
         ),
-        run.detail && run.state !== "RUNNING" && box({ color: "fg.muted", fontSize: "sm", mt: 1 }, run.detail),
+        run.detail &&
+          hasEnded(run) &&
+          box({ color: "fg.muted", fontSize: "sm", mt: 1, lineClamp: 3, title: run.detail, overflowWrap: "anywhere" }, run.detail),
         row(
           { mt: 1.5, fontSize: "xs", color: "fg.muted", gap: 3, rowGap: 1 },
           text({ color: "fg", fontWeight: "medium" }, run.dataset),

@@ -165,7 +165,8 @@ export function Where({ run, layer, every }) {
     Panel,
     { id: "dataflow-where", title: t("where.title"), note: t("where.note") },
     h(Loaded, { poll, lines: 4 }, (data) => {
-      const kinds = ["parser", "host", "media_type"].filter((kind) => data.failures[kind].length > 0);
+      const failed = (kind) => data.failures[kind].filter((entry) => entry.failed > 0);
+      const kinds = ["parser", "host", "media_type"].filter((kind) => failed(kind).length > 0);
       const aside = (data.slowest.length > 0 ? 1 : 0) + kinds.length;
       return column(
         { gap: 4 },
@@ -178,7 +179,7 @@ export function Where({ run, layer, every }) {
             UI.Grid,
             { gap: 5, templateColumns: "repeat(auto-fit, minmax(15rem, 1fr))", css: { [WIDE]: { gridTemplateColumns: `repeat(${Math.min(4, aside)}, minmax(0, 1fr))` } } },
             data.slowest.length > 0 && h(Slowest, { tasks: data.slowest }),
-            ...kinds.map((kind) => h(Failures, { key: kind, kind, entries: data.failures[kind] })),
+            ...kinds.map((kind) => h(Failures, { key: kind, kind, entries: failed(kind) })),
           ),
         aside > 0 && kinds.length === 0 && box({ fontSize: "sm", color: "fg.muted" }, t("where.no_failures")),
       );

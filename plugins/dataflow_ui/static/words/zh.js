@@ -1,0 +1,6 @@
+// All words of one language.
+import product from "./zh/product.js";
+import run from "./zh/run.js";
+import shared from "./zh/shared.js";
+
+export default { ...shared, ...run, ...product };
