@@ -17,6 +17,8 @@ from dataflow_ops.state.store import StateStore
 
 BY_AIRFLOW: Final = "airflow-"
 """How the names of Airflow's runs begin in state."""
+LOOK_EVERY_S = 5.0
+"""Seconds between two looks at a day in Airflow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,6 @@ class AirflowDays:
         api: logged in.
         state: open state store, the one that Airflow's tasks write to.
         note: told what a person should know while a day runs.
-        every_s: seconds between two looks.
     """
 
     def __init__(
@@ -132,13 +133,11 @@ class AirflowDays:
         api: AirflowApi,
         state: StateStore,
         note: Callable[[str], object],
-        every_s: float = 5.0,
     ) -> None:
         self._request = request
         self._api = api
         self._state = state
         self._note = note
-        self._every_s = every_s
         self._dag_id = dag_of(request.dataset)
 
     @property
@@ -178,7 +177,7 @@ class AirflowDays:
                 end = None
             if end is not None:
                 return end
-            time.sleep(self._every_s)
+            time.sleep(LOOK_EVERY_S)
         return DayEnd("PAUSED", "the run stops at its next batch boundary")
 
     def _look(self, backfill_id: str, day: str, name: str) -> DayEnd | None:
