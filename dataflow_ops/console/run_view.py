@@ -15,7 +15,8 @@ from dataflow_ops.pipeline.version_states import SHOWN_WAITING, WITH_SET, shown
 from dataflow_ops.state.glance import LetterGroup, TaskGlance
 from dataflow_ops.state.records import PauseFlag, RunRecord, VersionRecord
 
-REPORT = "/dataflow/api/run/report"
+REPORT = "dataflow/api/run/report"
+"""Relative to wherever Airflow is served."""
 AT_WORK = 500
 """Tasks at work that are looked at."""
 

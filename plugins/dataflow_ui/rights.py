@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from airflow.api_fastapi.app import get_auth_manager
@@ -32,6 +32,8 @@ RIGHTS: tuple[Right, ...] = ("read", "text", "act")
 
 MODES = ("full", "incremental")
 _RUN = re.compile(rf"airflow-(?P<dag_id>.+?__(?:{'|'.join(MODES)}))-.+")
+UNKNOWN = "?"
+"""No DAG has this name: only who may read every DAG learns that there is no such run."""
 MARK = "x-dataflow"
 """A header that another site's form can't send; a bearer token does as well."""
 
@@ -101,17 +103,12 @@ def _may_create(manager: Any, user: BaseUser, dag_id: str) -> bool:
     )
 
 
-def rights_on(user: BaseUser, dataset: str) -> dict[str, bool]:
-    """Right → whether the user has it on a data set."""
-    return {right: may(user, right, full_dag(dataset)) for right in RIGHTS}
-
-
 def about_run(place: Place, run: str) -> Subject:
     """The subject of a run, known or not. A name says its DAG, so that strangers learn nothing from 404."""
     record = place.state.get_run(run)
     if record is None:
         named = _RUN.fullmatch(run)
-        return Subject((named["dag_id"] if named else "",), run=run)
+        return Subject((named["dag_id"] if named else UNKNOWN,), run=run)
     origin = json.loads(record.origin) if record.origin else {}
     if origin.get("kind") == "airflow" and origin.get("dag_id"):
         return Subject((origin["dag_id"],), run, record.dataset, origin.get("run_id") or "")
@@ -178,23 +175,24 @@ def subject_of(place: Place, asked: dict[str, Any]) -> Subject:
     run, dataset, scope = (asked.get(key) or "" for key in ("run", "dataset", "scope"))
     if not all(isinstance(value, str) for value in (run, dataset, scope)):
         raise HTTPException(422, "'run', 'dataset' and 'scope' are texts")
-    if run:
-        subject = about_run(place, run)
-        if scope == "dataset" and subject.dataset:
-            both = {f"{subject.dataset}__{mode}" for mode in MODES}
-            return Subject(tuple(sorted({*subject.dag_ids, *both})), run, subject.dataset, subject.dag_run)
-        if scope == "all":
-            return Subject(subject.dag_ids, run, subject.dataset, subject.dag_run, everything=True)
-        return subject
-    if dataset:
-        return Subject((full_dag(dataset),), dataset=dataset)
-    raise HTTPException(422, "name a run or a data set: the parameter 'run' or 'dataset'")
+    if not (run or dataset):
+        raise HTTPException(422, "name a run or a data set: the parameter 'run' or 'dataset'")
+    subject = about_run(place, run) if run else Subject((), dataset=dataset)
+    dags = set(subject.dag_ids)
+    if dataset:  # whoever names both must have the rights on both
+        dags.add(full_dag(dataset))
+    if scope == "dataset":
+        dags |= {f"{subject.dataset}__{mode}" for mode in MODES if subject.dataset}
+    first = subject.dag_ids[:1] or (full_dag(dataset),)
+    return replace(
+        subject, dag_ids=(*first, *sorted(dags - set(first))), everything=bool(run) and scope == "all"
+    )
 
 
 def _refusal(rights: tuple[Right, ...], subject: Subject) -> str:
     verbs = {"read": "read", "text": "create", "act": "edit"}
     wanted = " and ".join(verbs[right] for right in rights)
-    where = " and ".join(dag_id or "every DAG" for dag_id in subject.dag_ids)
+    where = " and ".join("every DAG" if dag_id == UNKNOWN else dag_id for dag_id in subject.dag_ids)
     if subject.everything:
         where = "every DAG"
     return f"you may not do this: it takes the right to {wanted} DAG runs of {where}; ask an administrator"

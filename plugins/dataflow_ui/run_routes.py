@@ -21,7 +21,7 @@ from dataflow_ops.console import (
 )
 from dataflow_ui.audit_log import acts
 from dataflow_ui.house import PlaceDep
-from dataflow_ui.rights import RIGHTS, may, needs, rights_on, subject_of
+from dataflow_ui.rights import RIGHTS, may, needs, subject_of
 
 router = APIRouter(prefix="/api")
 
@@ -82,11 +82,8 @@ class Urgent(Body):
 @router.get("/me")
 def me(user: GetUserDep, place: PlaceDep, dataset: str = "", run: str = "") -> dict[str, Any]:
     """Who is asking, and what they may do with a data set, or with a run."""
-    if run:
-        subject = subject_of(place, {"run": run})
-        found = {right: all(may(user, right, dag) for dag in subject.dag_ids) for right in RIGHTS}
-    else:
-        found = rights_on(user, dataset)
+    dags = subject_of(place, {"run": run, "dataset": dataset}).dag_ids
+    found = {right: all(may(user, right, dag_id) for dag_id in dags) for right in RIGHTS}
     return {"user": user.get_name(), **found}
 
 

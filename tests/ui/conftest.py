@@ -1,0 +1,145 @@
+"""A small real run, and Airflow's real app in front of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from dataflow_ops.pipeline.look import audit_of
+from dataflow_ops.state.store import StateStore
+from tests.pipeline import corpus
+from tests.pipeline.harness import ROOT, once
+from tests.ui.airflow_server import PASSWORD
+
+READY_S = 120.0
+POST = {"X-DataFlow": "1"}
+
+
+@dataclass
+class Ui:
+    """The server, and what its home holds.
+
+    Attributes:
+        url: of Airflow.
+        home: DataFlow's home.
+        run: a finished run of data set ``tiny``, started by the command line.
+        live: a run of ``tiny`` that Airflow started and that nobody works on.
+        other: a run of data set ``other``.
+        version: that ``run`` made.
+        doc_id: of a document that it removed.
+        routes: ``(method, path)`` of the plugin's app.
+    """
+
+    url: str
+    home: Path
+    run: str
+    live: str
+    other: str
+    version: str
+    doc_id: str
+    routes: list[tuple[str, str]] = field(default_factory=list)
+    tokens: dict[str, str] = field(default_factory=dict)
+
+    def token(self, user: str) -> str:
+        if user not in self.tokens:
+            body = {"username": user, "password": PASSWORD}
+            answer = httpx.post(f"{self.url}/auth/token", json=body, timeout=30)
+            assert answer.status_code == 201, answer.text
+            self.tokens[user] = answer.json()["access_token"]
+        return self.tokens[user]
+
+    def state(self) -> StateStore:
+        return StateStore(f"sqlite:///{self.home / 'state.db'}")
+
+    def get(self, user: str, path: str, **params: Any) -> httpx.Response:
+        return self._ask("GET", user, path, params=params)
+
+    def post(self, user: str, path: str, **body: Any) -> httpx.Response:
+        return self._ask("POST", user, path, json=body)
+
+    def _ask(self, method: str, user: str, path: str, **more: Any) -> httpx.Response:
+        headers = {"Authorization": f"Bearer {self.token(user)}"} if user else dict(POST)
+        return httpx.request(method, f"{self.url}/dataflow{path}", headers=headers, timeout=60, **more)
+
+
+@pytest.fixture(scope="session")
+def ui(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ui]:
+    """Everything, once a session: the run takes seconds, Airflow some ten."""
+    folder = tmp_path_factory.mktemp("ui")
+    home = folder / "home"
+    job = corpus.build(folder / "in", code=12, docs=24)
+    once(job, home)
+    with StateStore(f"sqlite:///{home / 'state.db'}") as state:
+        (row,) = state.list_runs()
+        origin = json.dumps({"kind": "airflow", "dag_id": "tiny__full", "run_id": "manual__1"})
+        live, other = "airflow-tiny__full-manual__1", "other-full-1"
+        changed = row.settings.replace('"max_dead_share":0.5', '"max_dead_share":0.25')
+        state.create_run(live, "tiny", "tiny", "full", changed, "2026-01-02", origin=origin)
+        state.set_run_state(live, "start")
+        state.create_run(other, "other", "other", "full", row.settings, "2026-01-02")
+        (version,) = state.versions("tiny")
+    doc_id = audit_of(home, row.run_id, "captcha", 1, 0)[0].doc_id
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    log = (folder / "airflow.log").open("wb")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.ui.airflow_server", str(port), str(folder / "routes.json")],
+        cwd=ROOT,
+        env=_environment(folder, home, port),
+        stdout=log,
+        stderr=subprocess.STDOUT,
+    )
+    ui = Ui(f"http://127.0.0.1:{port}", home, row.run_id, live, other, version.version_id, doc_id)
+    try:
+        _wait(ui.url, process, folder / "airflow.log")
+        ui.routes = [(method, path) for method, path in json.loads((folder / "routes.json").read_text())]
+        yield ui
+    finally:
+        process.terminate()
+        process.wait(timeout=30)
+        log.close()
+
+
+def _environment(folder: Path, home: Path, port: int) -> dict[str, str]:
+    airflow = folder / "airflow"
+    (airflow / "dags").mkdir(parents=True)
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("AIRFLOW", "DATAFLOW_"))}
+    env.pop("PYTHONDONTWRITEBYTECODE", None)
+    return env | {
+        "AIRFLOW_HOME": str(airflow),
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{airflow / 'airflow.db'}",
+        "AIRFLOW__CORE__AUTH_MANAGER": "airflow.providers.fab.auth_manager.fab_auth_manager.FabAuthManager",
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__DAGS_FOLDER": str(airflow / "dags"),
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
+        "AIRFLOW__API__BASE_URL": f"http://127.0.0.1:{port}",
+        "AIRFLOW__API__SECRET_KEY": "for-this-test-only-for-this-test-only",
+        "AIRFLOW__API_AUTH__JWT_SECRET": "for-this-test-only-for-this-test-only-for-this-test-only-for-this",
+        "DATAFLOW_HOME": str(home),
+        "PYTHONPATH": str(ROOT),
+    }
+
+
+def _wait(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    until = time.monotonic() + READY_S
+    while time.monotonic() < until:
+        if process.poll() is not None:
+            break
+        try:
+            if httpx.get(f"{url}/api/v2/version", timeout=5).status_code == 200:
+                return
+        except httpx.TransportError:
+            time.sleep(0.3)
+    raise AssertionError(log.read_text(errors="replace")[-4000:])
