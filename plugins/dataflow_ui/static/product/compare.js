@@ -11,11 +11,14 @@ import { Table } from "../kit/table.js";
 import { settingText } from "../run/parameters.js";
 import { Causes } from "./causes.js";
 
-/** The versions to compare where the address names none: the current one and the one before it. */
+/** The versions to compare where the address names none: what waits against what is current, or that against the one before. */
 export function defaultPair(versions) {
-  const published = versions.filter((version) => version.state !== "REJECTED");
-  const at = Math.max(0, published.findIndex((version) => version.state === "WAITING" || version.current));
-  return { a: published[at + 1]?.version ?? "", b: published[at]?.version ?? "" };
+  const current = versions.findIndex((version) => version.current);
+  const waiting = versions.find((version) => version.state === "WAITING");
+  if (waiting && current >= 0) return { a: versions[current].version, b: waiting.version };
+  const at = Math.max(0, current);
+  const older = versions.slice(at + 1).find((version) => version.state === "PUBLISHED") ?? versions[at + 1];
+  return { a: older?.version ?? "", b: versions[at].version };
 }
 
 function Choice({ label, value, versions, onChange }) {

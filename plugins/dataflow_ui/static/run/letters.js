@@ -9,6 +9,8 @@ import { Panel } from "../kit/panel.js";
 import { usePoll } from "../kit/poll.js";
 import { Name } from "../kit/words.js";
 
+/** They come seldom, and counting them reads more than a row. */
+const REFRESH_MS = 10000;
 const STATES = { open: "warning", retried: "brand", dropped: "gray" };
 
 function Group({ group, run, rights }) {
@@ -99,7 +101,7 @@ function Group({ group, run, rights }) {
 
 export function Letters({ run, layer, every, rights }) {
   const { t, f } = useText();
-  const poll = usePoll("run/letters", { run: run.run, layer }, { every, keep: true });
+  const poll = usePoll("run/letters", { run: run.run, layer }, { every: Math.max(every, REFRESH_MS), keep: true });
   const groups = poll.data?.groups ?? [];
   const total = groups.reduce((sum, group) => sum + group.count, 0);
   return h(
