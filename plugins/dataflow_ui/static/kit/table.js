@@ -54,7 +54,8 @@ export function Table({ columns, rows, id, label, onOpen }) {
   );
   return h(
     UI.Table.ScrollArea,
-    null,
+    // Long names break before the table scrolls.
+    { whiteSpace: "normal" },
     h(UI.Table.Root, { size: "sm", "aria-label": label, css: { "& tr:last-of-type > td": { borderBottom: 0 } } }, head, body),
   );
 }

@@ -20,14 +20,14 @@ function Running({ tasks }) {
       name: "step",
       title: t("where.step_worker"),
       cell: (task) =>
-        box({}, box({ fontWeight: "medium" }, task.step), h(Name, { length: 26, color: "fg.muted" }, task.worker)),
+        box({ minW: "8rem" }, box({ fontWeight: "medium" }, task.step), h(Name, { length: 26, color: "fg.muted" }, task.worker)),
     },
     {
       name: "file",
       title: t("where.file"),
       cell: (task) =>
         box(
-          { minW: "10rem" },
+          { minW: "13rem" },
           h(Name, { length: 44 }, task.file || task.partition),
           box({ fontSize: "xs", color: "fg.muted" }, [task.source, task.file && task.partition].filter(Boolean).join(" · ")),
         ),
@@ -35,7 +35,7 @@ function Running({ tasks }) {
     {
       name: "row",
       title: t("where.row"),
-      width: "10rem",
+      width: "6.5rem",
       end: true,
       cell: (task) =>
         task.rows
