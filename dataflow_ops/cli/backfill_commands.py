@@ -122,10 +122,8 @@ def backfill(
         api = None if local else airflow_if_up(home, progress.note)
         if api is not None:
             stack.enter_context(api)
-        if not home.is_dir():
-            look(request, home, cores)  # a wrong call makes no folder
+        check(request, home, api, cores)  # a wrong call makes no folder
         book = stack.enter_context(BackfillBook(home, create=True))
-        check(book, request, api, cores)
         record, plans = book.begin(request, getpass.getuser())
         missing = left_out(plans)
         if record is None:

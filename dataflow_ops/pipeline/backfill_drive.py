@@ -37,7 +37,7 @@ def airflow_if_up(home_path: Path, note: Callable[[str], object]) -> AirflowApi 
     return None
 
 
-def check(book: BackfillBook, request: Request, api: AirflowApi | None, workers: int) -> None:
+def check(request: Request, home_path: Path, api: AirflowApi | None, workers: int) -> None:
     """Refuse before anything is written what would fail every day.
 
     Raises:
@@ -53,7 +53,7 @@ def check(book: BackfillBook, request: Request, api: AirflowApi | None, workers:
             workers,
             mode="incremental",
             data_date=request.first.isoformat(),
-            home_path=book.home.path,
+            home_path=home_path,
         )
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,10 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def start(job: Path, home: Path, first: str, last: str, **options: Any) -> subprocess.Popen[str]:
-    """Begin a backfill. ``kill`` is a day and a crash point; ``reprocess`` and ``parallel`` are passed on."""
+    """Begin a backfill; ``reprocess`` and ``parallel`` are passed on.
+
+    ``kill`` is a day and a crash point; on the day ``wait`` it says so in the midst of a step, and waits.
+    """
     given = json.dumps({"first": first, "last": last, **options})
     return subprocess.Popen(
         [sys.executable, "-m", "tests.pipeline.backfill_child", str(job), str(home), given],
@@ -34,16 +38,27 @@ def end(process: subprocess.Popen[str], expect: int = 0) -> dict[str, Any]:
     return found
 
 
-def _die_on(day: str, point: str, marker: Path) -> None:
-    """Let the run of one day meet a crash point once."""
+class _Waits:
+    """Says once that it is in the midst of a step, and stays there for a while."""
+
+    said = False
+
+    def reached(self, point: str) -> None:
+        if point == "before commit parse" and not self.said:
+            self.said = True
+            print("waits for a signal", file=sys.stderr, flush=True)
+            time.sleep(3.0)
+
+
+def _met_on(day: str, hooks: Any) -> None:
+    """Let the run of one day meet crash points."""
     from dataflow_ops.pipeline import backfill_days
-    from tests.pipeline.run_once import KillAt
 
     real = backfill_days.run_job
 
     def run_job(*args: Any, **named: Any) -> Any:
         if named["data_date"] == day:
-            named["hooks"] = KillAt(point, marker)
+            named["hooks"] = hooks
         return real(*args, **named)
 
     backfill_days.run_job = run_job
@@ -53,7 +68,12 @@ def _main(job: str, home: str, options: dict[str, Any]) -> None:
     from dataflow_ops.cli.main import main
 
     if "kill" in options:
-        _die_on(*options["kill"], Path(home).with_name("killed"))
+        from tests.pipeline.run_once import KillAt
+
+        day, point = options["kill"]
+        _met_on(day, KillAt(point, Path(home).with_name("killed")))
+    elif "wait" in options:
+        _met_on(options["wait"], _Waits())
     sys.argv = ["dataflow", "backfill", job, "--home", home, "--json", "--workers", "0"]
     sys.argv += ["--from", options["first"], "--to", options["last"]]
     sys.argv += ["--reprocess", options.get("reprocess", "none")]

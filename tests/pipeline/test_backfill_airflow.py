@@ -72,7 +72,7 @@ def test_days_run_by_airflow_make_the_same(tmp_path: Path) -> None:
         AirflowApi(login) as api,
         BackfillBook(home, create=True) as book,
     ):
-        check(book, request, api, 0)
+        check(request, home, api, 0)
         record, _ = book.begin(request, "ann")
         assert record is not None
         record = drive(book, request, record, api, heard, lambda _: Notes(), 0, 1)
@@ -81,7 +81,7 @@ def test_days_run_by_airflow_make_the_same(tmp_path: Path) -> None:
         (run,) = book.state.day_runs("daily", DAYS[0], DAYS[0])[DAYS[0]]
         assert run.run_id == f"airflow-daily__incremental-dataflow_backfill__{record.backfill_id}__{DAYS[0]}"
         with pytest.raises(AirflowRefused, match="knows no DAG other__incremental"):
-            check(book, request_of(_named(job, "other"), DAYS[0], DAYS[1]), api, 0)
+            check(request_of(_named(job, "other"), DAYS[0], DAYS[1]), home, api, 0)
     assert published(home) == published(tmp_path / "by-hand")
 
 

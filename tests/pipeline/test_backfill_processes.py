@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from dataflow_ops.job_file import load_job
+from dataflow_ops.pipeline.backfill import INTERRUPTED
 from dataflow_ops.pipeline.backfill_control import BackfillBook
 from dataflow_ops.pipeline.run import run_job
 from tests.pipeline.backfill_child import end, start
@@ -103,3 +104,31 @@ def test_two_overlapping_backfills(
     else:
         assert all(set(s.values()) == {"DONE"} for s in states)
         assert {day: len(of_day) for day, of_day in spans.items()} == dict(zip(DAYS, (1, 2, 2), strict=True))
+
+
+@pytest.mark.crash
+@pytest.mark.parametrize("parallel", [1, 3])
+def test_interrupted_it_says_so_and_goes_on(
+    job: Path, by_hand: dict[str, str], tmp_path: Path, parallel: int
+) -> None:
+    home = tmp_path / "home"
+    process = start(job, home, DAYS[0], DAYS[-1], parallel=parallel, wait=DAYS[1])
+    assert process.stderr is not None
+    assert process.stderr.readline() == "waits for a signal\n"
+    process.send_signal(signal.SIGINT)
+    end(process, expect=130)
+    with BackfillBook(home) as book:
+        (record,) = book.state.list_backfills()
+        assert (record.state, record.detail) == (
+            "RUNNING",
+            "interrupted; the same command goes on from there",
+        )
+        assert book.state.pauses() == [], "an interrupt is no pause that somebody would have to take back"
+        stopped = book.state.day_runs("daily", DAYS[1], DAYS[1])[DAYS[1]]
+        assert [(r.state, r.detail) for r in stopped] == [("FAILED", INTERRUPTED)]
+        held = book.state.lease("daily", "day", DAYS[1])
+        assert held is not None
+        assert not held.held
+    found = end(start(job, home, DAYS[0], DAYS[-1], parallel=parallel))
+    assert (found["backfill"], found["state"]) == (record.backfill_id, "DONE")
+    assert published(home) == by_hand
