@@ -106,7 +106,7 @@ def take(args: argparse.Namespace, theme: str, language: str, profile: str) -> i
             driver.save_screenshot(str(target))
             failures += bool(missing)
             print(target, missing)
-            for entry in driver.get_log("browser"):
+            for entry in driver.get_log("browser"):  # type: ignore[no-untyped-call]
                 if entry["level"] == "SEVERE":
                     print("  ", entry["message"][:400])
     finally:

@@ -1,7 +1,7 @@
 // Decisions about a version, each with a note that others read later.
 import { box, column, h, row, text, UI, useState } from "../kit/h.js";
 import { apiUrl } from "../kit/api.js";
-import { ActionButton, Question, Said, useAction } from "../kit/action.js";
+import { ActionButton, Question, useAction } from "../kit/action.js";
 import { CliLine } from "../kit/cli.js";
 import { useText } from "../kit/i18n.js";
 import { Icon } from "../kit/icons.js";
@@ -27,7 +27,7 @@ function Affected({ consumers }) {
   );
 }
 
-export function VersionActions({ version, before, dataset, rights, consumers }) {
+export function VersionActions({ version, before, dataset, rights, consumers, onDone }) {
   const { t } = useText();
   const [asking, setAsking] = useState("");
   const actions = {
@@ -45,7 +45,10 @@ export function VersionActions({ version, before, dataset, rights, consumers }) 
   const target = mayRollBack ? version : version.current ? before : undefined;
   const send = (name) => async (note) => {
     const about = name === "rollback" ? target : version;
-    if (await actions[name].send({ dataset, version: about.version, note })) setAsking("");
+    const done = await actions[name].send({ dataset, version: about.version, note });
+    if (!done) return;
+    setAsking("");
+    onDone(done);
   };
   const questions = {
     approve: { text: t(increment ? "versions.approve_text_increment" : "versions.approve_text"), tone: "success", noteRequired: true },
@@ -65,7 +68,6 @@ export function VersionActions({ version, before, dataset, rights, consumers }) 
       },
       t(label),
     );
-  const done = Object.values(actions).find((action) => action.done || (action.error && !asking));
   const command = mayApprove ? version.cli?.approve : target ? target.cli?.rollback : "";
   return column(
     { gap: 2 },
@@ -113,6 +115,5 @@ export function VersionActions({ version, before, dataset, rights, consumers }) 
         onConfirm: send(asking),
         onCancel: () => setAsking(""),
       }),
-    done && h(Said, { action: done }),
   );
 }

@@ -121,7 +121,7 @@ function Domains({ version, tones }) {
   );
 }
 
-export function VersionCard({ version, before, dataset, tones, most, rights, consumers, open, asked, onToggle }) {
+export function VersionCard({ version, before, dataset, tones, most, rights, consumers, onDone, open, asked, onToggle }) {
   const { t, f } = useText();
   const place = useRef(null);
   useEffect(() => {
@@ -142,7 +142,7 @@ export function VersionCard({ version, before, dataset, tones, most, rights, con
               h(Icon, { name: "alert", mt: 0.5, color: "colorPalette.fg" }),
               h(Waits, { reasons: version.waits }),
             ),
-          h(VersionActions, { version, before, dataset, rights, consumers }),
+          h(VersionActions, { version, before, dataset, rights, consumers, onDone }),
           h(
             UI.Grid,
             { templateColumns: "repeat(auto-fit, minmax(15rem, 1fr))", gap: 5 },

@@ -1,5 +1,6 @@
 // Versions as a time line: how much, of what, what moved, who decided.
-import { box, column, h, useMemo } from "../kit/h.js";
+import { box, column, h, useMemo, useState } from "../kit/h.js";
+import { Said } from "../kit/action.js";
 import { Legend } from "../kit/bar.js";
 import { useText } from "../kit/i18n.js";
 import { Icon } from "../kit/icons.js";
@@ -20,6 +21,8 @@ export function Versions({ dataset }) {
   const versions = useMemo(() => poll.data?.versions ?? [], [poll.data]);
   const tones = useMemo(() => domainTones(versions), [versions]);
   const most = Math.max(0, ...versions.map((version) => version.tokens ?? 0));
+  // What the server said outlives the card: a version that is current no longer closes.
+  const [said, setSaid] = useState(null);
   const asked = read("version");
   // Unless one is asked for: what waits for somebody, and what is current.
   const isOpen = (version) => (asked ? version.version === asked : version.state === "WAITING" || version.current);
@@ -29,6 +32,7 @@ export function Versions({ dataset }) {
       ? h(Panel, null, h(Empty, { title: t("versions.none"), icon: "clock" }, t("versions.none_next", { dataset })))
       : column(
           { gap: 3 },
+          said && h(Said, { action: { done: said } }),
           h(
             Panel,
             {
@@ -49,6 +53,7 @@ export function Versions({ dataset }) {
                 most,
                 rights,
                 consumers,
+                onDone: setSaid,
                 open: isOpen(version),
                 asked: asked === version.version,
                 onToggle: () => write({ version: isOpen(version) ? "none" : version.version }, { replace: true }),

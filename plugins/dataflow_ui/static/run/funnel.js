@@ -15,7 +15,7 @@ const GRID = {
   width: "100%",
   px: 3,
   css: {
-    [NARROW]: { gridTemplateColumns: "6.5rem minmax(3rem, 1fr) 3.8rem 4.2rem 5.2rem", "& [data-wide]": { display: "none" }, "& [data-narrow]": { display: "block" } },
+    [NARROW]: { gridTemplateColumns: "6.5rem minmax(3rem, 1fr) 3.8rem 4.2rem 5.9rem", "& [data-wide]": { display: "none" }, "& [data-narrow]": { display: "block" } },
   },
 };
 
