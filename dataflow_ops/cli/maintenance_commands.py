@@ -50,6 +50,7 @@ def maintenance(
         ("versions", "versions past retention"),
         ("tasks", "tasks' outputs that no run holds"),
         ("orphans", "files that no task knows"),
+        ("folders", "version folders that were never recorded"),
         ("staged", "tasks' staged rows that no run holds"),
         ("temporary", "temporary and scratch files of killed processes"),
         ("runs", "old runs whose tasks were let go (their sums: runs/ in the storage root)"),

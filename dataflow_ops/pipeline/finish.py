@@ -78,9 +78,8 @@ def finish(session: Session, *, until: str | None = None, promote: bool = True) 
     dead_state = "SUCCEEDED_WITH_DEAD" if letters else "SUCCEEDED"
     if until not in (None, "export"):
         session.end(dead_state)
-        return Finished(
-            run_id, dead_state, message=f"Done up to layer '{until}'. {_letters(letters)}".strip()
-        )
+        message = f"Done up to layer '{until}'. {_letters(letters)}".strip()
+        return Finished(run_id, dead_state, message=message, facts={"dead_letters": letters})
     facts, made = _make(session)
     data = report_data(session, facts, previous_report(session))
     share = dead_share(session, facts)

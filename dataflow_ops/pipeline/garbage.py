@@ -123,6 +123,27 @@ def collect_orphans(state: StateStore, blobs: BlobStore, grace_s: float, dry_run
     return done
 
 
+def collect_folders(state: StateStore, blobs: BlobStore, grace_s: float, dry_run: bool = False) -> Cleared:
+    """Delete version folders that no row knows: left by a kill before the version was recorded.
+
+    Their files are links and as old as what they link to, so while any run is live none is touched.
+    """
+    done = Cleared()
+    folders: dict[str, list[Blob]] = {}
+    for blob in blobs.list("versions/"):
+        name, slash, _ = blob.uri.removeprefix("versions/").partition("/")
+        if slash:
+            folders.setdefault(name, []).append(blob)
+    unknown = sorted(set(folders) - {v.version_id for v in state.versions()})
+    oldest_ns = int((time.time() - grace_s) * 1e9)
+    for name in unknown:
+        if all(blob.mtime_ns < oldest_ns for blob in folders[name]) and not state.is_anything_live():
+            done.items += 1
+            for blob in folders[name]:
+                done.delete(blobs, blob.uri, dry_run)
+    return done
+
+
 def collect_staging(state: StateStore, blobs: BlobStore, grace_s: float, dry_run: bool = False) -> Cleared:
     """Delete staged rows of tasks that no run holds and nobody works on."""
     done = Cleared()

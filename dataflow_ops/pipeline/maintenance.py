@@ -9,6 +9,7 @@ from dataflow_ops.engine.tidy import tidy
 from dataflow_ops.errors import ConfigError
 from dataflow_ops.pipeline.garbage import (
     Cleared,
+    collect_folders,
     collect_orphans,
     collect_staging,
     collect_tasks,
@@ -51,7 +52,8 @@ def maintain(
         log: told of each version that goes.
 
     Returns:
-        ``temporary``, ``staged``, ``versions``, ``runs``, ``tasks``, ``orphans``, ``events``: what went, and
+        ``temporary``, ``staged``, ``versions``, ``runs``, ``tasks``, ``orphans`` (files), ``folders`` (of
+        versions that were never recorded), ``events``: what went, and ``files`` and
         ``bytes``: the room that it gave back. Old temporaries and events are 0 in a rehearsal; bytes of
         temporaries are not counted.
     """
@@ -63,8 +65,10 @@ def maintain(
         runs = forget_runs(state, blobs, grace_s, removed, dry_run)
         tasks = collect_tasks(state, blobs, grace_s, runs, dry_run)
         orphans = collect_orphans(state, blobs, grace_s, dry_run)
+        folders = collect_folders(state, blobs, grace_s, dry_run)
         staged = collect_staging(state, blobs, grace_s, dry_run)
         events = 0 if dry_run else state.prune_events(EVENTS_KEPT_S)
+    parts = (of_versions, tasks, orphans, folders, staged)
     return {
         "dry_run": dry_run,
         "temporary": temporary,
@@ -73,9 +77,10 @@ def maintain(
         "runs": runs,
         "tasks": tasks.items,
         "orphans": orphans.items,
+        "folders": folders.items,
         "events": events,
-        "files": of_versions.files + tasks.files + orphans.files + staged.files,
-        "bytes": of_versions.bytes + tasks.bytes + orphans.bytes + staged.bytes,
+        "files": sum(part.files for part in parts),
+        "bytes": sum(part.bytes for part in parts),
     }
 
 

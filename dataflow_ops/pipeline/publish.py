@@ -105,7 +105,7 @@ def publish(session: Session, facts: Facts) -> Published:
     hooks.reached("after publish publish")
     if not known:
         hooks.reached("before commit publish")
-        state.add_version(
+        record = state.add_version(
             settings.dataset.id,
             version_id,
             digest,
@@ -115,5 +115,10 @@ def publish(session: Session, facts: Facts) -> Published:
             WAITING,
         )
         hooks.reached("after commit publish")
+        if record.version_id != version_id:
+            # Another day with the same content came first: its version is this one, and one folder is enough.
+            for blob in list(blobs.list(f"{folder}/")):
+                blobs.delete(blob.uri)
+            return Published(record.version_id, record.manifest_uri, facts.manifest, record.state)
     before = known.state if known else ""
     return Published(version_id, f"{folder}/manifest.json", facts.manifest, before)

@@ -166,6 +166,12 @@ class Kept:
         with self.db.read() as connection:
             return set(connection.execute(query).scalars())
 
+    def is_anything_live(self) -> bool:
+        """Whether any run is planned, running or paused."""
+        with self.db.read() as connection:
+            query = sa.select(run.c.run_id).where(run.c.state.in_(LIVE_RUNS)).limit(1)
+            return connection.execute(query).scalar() is not None
+
     def keys_at_work(self) -> list[str]:
         """Keys of tasks that somebody works on now."""
         with self.db.read() as connection:

@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
+from dataflow_ops.cli.console import ConsoleReporter
 from dataflow_ops.job_file import load_job
 from dataflow_ops.pipeline.bundles import finish_run, run_bundle, start_run
 from dataflow_ops.pipeline.flow import STEPS
 from dataflow_ops.pipeline.home import open_home
+from dataflow_ops.pipeline.run import run_job
 from dataflow_ops.pipeline.session import create_run
 from tests.cases.product import CASES, Product, dataflow
 
@@ -103,6 +105,26 @@ def test_empty_days_are_a_success_and_share_one_version(tmp_path: Path) -> None:
     assert made.verify()
     states = {v["version"]: (v["state"], v["current"]) for v in made.ask("versions", "list")}
     assert states == {first_full: ("PUBLISHED", True), one["version"]: ("PUBLISHED", False)}
+
+
+def test_two_runs_that_end_at_once_with_one_content_are_one_version(tmp_path: Path) -> None:
+    made = dated(tmp_path)
+    put(tmp_path / "in/2026-11-29", "a.txt")
+
+    class OtherFirst:
+        def reached(self, point: str) -> None:
+            if point == "before commit publish":
+                assert made.run("--set", "output.version=other", "--promote").data["current"]
+
+    done = run_job(
+        load_job(made.job), made.home, workers=0, reporter=ConsoleReporter(quiet=True), hooks=OtherFirst()
+    )
+    (version,) = (v["version"] for v in made.ask("versions", "list"))
+    assert version.startswith("other-full-")
+    assert (done.state, done.version_id, done.current) == ("SUCCEEDED", version, True)
+    folders = [p.name for p in (made.home / "versions").iterdir() if any(f.is_file() for f in p.rglob("*"))]
+    assert folders == [version]
+    assert made.verify()
 
 
 def test_late_days_bring_the_days_before(tmp_path: Path) -> None:

@@ -131,10 +131,14 @@ def test_files_that_no_task_knows_go_after_the_grace_period(tmp_path: Path) -> N
     staged = made.home / "staging" / ("ab" * 32) / "1" / "rows_0_1_00.arrow"
     staged.parent.mkdir(parents=True)
     staged.write_bytes(b"left")
-    for path in (old, foreign, staged):
+    folder = made.home / "versions" / "never-recorded"
+    folder.mkdir()
+    (folder / "verify.py").write_bytes(b"left")
+    for path in (old, foreign, staged, folder / "verify.py"):
         os.utime(path, (time.time() - 7200, time.time() - 7200))
     done = clean(made, grace_hours=1.0)
-    assert (done["orphans"], done["staged"], done["bytes"]) == (1, 1, 8)
+    assert (done["orphans"], done["staged"], done["folders"], done["bytes"]) == (1, 1, 1, 12)
+    assert files(folder) == set()
     assert [p.exists() for p in (old, young, foreign, staged, known)] == [False, True, True, False, True]
     runs_nothing(made)
 

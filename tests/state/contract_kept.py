@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 import sqlalchemy as sa
 
@@ -86,6 +88,30 @@ class KeptContract(StoreCase):
         with pytest.raises(RuntimeError), store.emptied_tasks([key]):
             raise RuntimeError
         assert store.unwanted_tasks(HOUR) == [key]
+
+    def test_who_wants_the_task_again_waits_until_its_files_are_gone(self, store: StateStore) -> None:
+        key = self._ran(store, "r1", "gone")
+        self._age(store)
+        store.forget_tasks_of("r1", HOUR)
+        store.open_unwanted([key])
+        store.create_run("r2", "web", "job", "full", "{}", None)
+        told: list[str] = []
+
+        def want() -> None:
+            with StateStore(store.url) as other:
+                other.enqueue("r2", [spec("gone")])
+                assert other.claim(key, "me") is not None
+                told.append("claimed")
+
+        thread = threading.Thread(target=want)
+        with store.emptied_tasks([key]) as held:
+            assert list(held) == [key]
+            thread.start()
+            thread.join(0.5)
+            told.append("deleted")
+        thread.join()
+        assert told == ["deleted", "claimed"]
+        assert store.is_anything_live()
 
     def test_a_task_that_a_run_has_taken_up_again_is_left_alone(self, store: StateStore) -> None:
         key = self._ran(store, "r1", "gone")
