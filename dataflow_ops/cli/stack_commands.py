@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import time
 from dataclasses import asdict
@@ -44,7 +45,7 @@ PortOption = Annotated[
 WorkersOption = Annotated[
     int | None, typer.Option("--workers", metavar="N", help="Number of workers instead of the file's.")
 ]
-_COLORS = {"healthy": "green", "done": "green", "starting": "yellow", "down": "red"}
+_COLORS = {"healthy": "green", "done": "green", "starting": "yellow", "waiting": "dim", "down": "red"}
 
 
 @app.command()
@@ -58,8 +59,14 @@ def up(
     """Start what is not running, wait until all is healthy, print address, user and password."""
     wanted = _with_demo(_settings(settings, home, workers, port))
     began = time.monotonic()
-    with _Progress() as progress:
-        login = control.up(wanted, os.environ, progress.note, progress.show)
+    try:
+        with _Progress() as progress:
+            login = control.up(wanted, os.environ, progress.note, progress.show)
+    except KeyboardInterrupt:
+        ERR.print(
+            "Not waited for any longer. It goes on in the background: `dataflow stack status`, or `down`."
+        )
+        raise typer.Exit(128 + signal.SIGINT) from None
     if as_json:
         print_json(asdict(login))
         return
@@ -68,10 +75,11 @@ def up(
         f"All healthy after {time.monotonic() - began:.0f} s.\n\n"
         f"  address   {login.url}\n  user      {login.user}\n  password  {login.password}\n\n"
         "Open the address, pick a data set's DAG, trigger it. In a terminal:\n"
-        f"  dataflow stack status                      what runs\n"
-        f"  dataflow status --home {wanted.home}   the newest run\n"
-        f"  set -a; . {layout.environment}; set +a     then `airflow …` talks to this stack\n"
-        "  dataflow stack down                        end it; data stay",
+        "  dataflow stack status    what runs, and whether it is well\n"
+        "  dataflow stack logs      what it says\n"
+        "  dataflow stack down      end it; data stay\n"
+        f"Commands about runs and versions take --home {wanted.home}.\n"
+        f"For `airflow …` itself: set -a; . {layout.environment}; set +a",
         markup=False,
     )
 
@@ -213,7 +221,7 @@ class _Progress:
             self._live.update(table, refresh=True)
             return
         for row in rows:
-            if self._said.get(row.name) != row.state and row.state != "down":
+            if self._said.get(row.name) != row.state and row.state not in ("down", "waiting"):
                 ERR.print(f"{row.name}: {row.state}", markup=False)
             self._said[row.name] = row.state
 

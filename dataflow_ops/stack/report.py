@@ -21,7 +21,8 @@ class Row:
 
     Attributes:
         name: of the component.
-        state: ``healthy``, ``starting`` (runs, does not answer), ``done`` (runs once), ``down``.
+        state: ``healthy``, ``starting`` (runs, does not answer), ``done`` (runs once), ``waiting`` (its turn
+            comes when others answer), ``down``.
         detail: what was seen.
         pid: of its process, or None.
         uptime_s: seconds since its start, or None.
@@ -58,7 +59,8 @@ def look(layout: Layout, *, deep: bool = True, memory: bool = False) -> list[Row
     seen = healthy(list(alive), own, since) if deep else {}
     addresses = _addresses(own)
     done = read_json(layout.prepared)
-    rows = [_supervisor(layout, memory)]
+    supervisor = _supervisor(layout, memory)
+    rows = [supervisor]
     for component in components:
         name = component.name
         notes = read_json(layout.pids / f"{name}.history.json") or {}
@@ -69,6 +71,8 @@ def look(layout: Layout, *, deep: bool = True, memory: bool = False) -> list[Row
         elif record is not None:
             well, detail = seen.get(name, (not deep, ""))
             state = "healthy" if well else "starting"
+        elif not notes and supervisor.state in WELL:
+            state, detail = "waiting", ", ".join(component.after)
         rows.append(
             Row(
                 name,

@@ -72,7 +72,7 @@ class AirflowTuning(Section):
     max_map_length: Count = 1024
     task_heartbeat_timeout_s: Count = 30
     task_end_poll_s: Seconds = 1
-    queued_timeout_s: Count = 300
+    queued_timeout_s: Count = 120
     visibility_timeout_s: Count = 604800
     idle_sleep_s: Seconds = 1
     dag_refresh_s: Count = 30
