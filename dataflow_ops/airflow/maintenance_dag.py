@@ -23,7 +23,7 @@ retention; rolls state up. With *dry run* it only says in the log what it would 
 
 清理过期的临时文件和旧版本，并汇总状态。勾选试运行则只在日志中列出。
 
-In a terminal: `dataflow maintain`, `dataflow maintain --dry-run`
+In a terminal: `dataflow maintenance`, `dataflow maintenance --dry-run`
 """
 
 
@@ -45,9 +45,11 @@ class Maintain(BaseOperator):
         """Return what was removed, in numbers."""
         import json
 
+        from dataflow_ops.pipeline.home import open_home
         from dataflow_ops.pipeline.maintenance import maintain
 
-        return dict(maintain(Path(self.home), dry_run=json.loads(self.only_tell), log=self.log.info))
+        home = open_home(Path(self.home))
+        return maintain(home, dry_run=json.loads(self.only_tell), log=self.log.info)
 
 
 def maintenance_dag(home: Path) -> DAG:

@@ -12,6 +12,7 @@ from airflow.sdk import BaseOperator  # noqa: TID253 - this package is where Air
 from airflow.sdk.exceptions import AirflowSkipException, TaskDeferred  # noqa: TID253
 
 from dataflow_ops.airflow.assets import tell, tell_nothing
+from dataflow_ops.airflow.processes import allow_children
 from dataflow_ops.airflow.triggers import ResumeTrigger
 from dataflow_ops.airflow.waits import held_back, leave_turn, turn
 
@@ -41,6 +42,7 @@ class Pausable(BaseOperator):
         from dataflow_ops.pipeline.ordered import WaitsForTurn
         from dataflow_ops.pipeline.tally import RunPaused
 
+        allow_children()
         run_id = our_run_id(context)
         if held_back(self.home, self.dataset, run_id):
             self._wait(run_id)
