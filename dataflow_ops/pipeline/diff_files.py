@@ -60,7 +60,7 @@ class Files:
         """
         names = file_names(moved)
         listed = [self._parts(side, names) for side in self._sides] if self.kept else []
-        columns = ("change", "source_id", "chunk", "other_fate", "other_rule")
+        columns = ("change", "source_id", "chunk", "other_fate", "other_step", "other_rule")
         rows = moved.select(columns).to_pylist()
         found = []
         for row, name in zip(rows, names.to_pylist(), strict=True):
@@ -125,8 +125,8 @@ class Files:
 def _parsed(row: Mapping[str, Any], label: str) -> str:
     if row["other_fate"] is None:
         return f"the same file gives no such record in {label}"
-    if row["other_fate"] == "rejected" and row["other_rule"]:
-        return f"the same record gives another text, or none, in {label} ({row['other_rule']})"
+    if row["other_step"] == "parse":
+        return f"the same record gives no text in {label}: {row['other_rule']}"
     return f"the same record gives another text in {label}"
 
 

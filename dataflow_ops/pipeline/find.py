@@ -18,9 +18,11 @@ from dataflow_ops.errors import CorruptOutput
 from dataflow_ops.kernels import fold
 from dataflow_ops.kernels.digest import leading_u64, prefix_of
 from dataflow_ops.kernels.similarity import similarity
+from dataflow_ops.layers.dedup import order
+from dataflow_ops.layers.dedup.compare import estimate_bound
 from dataflow_ops.observe.flow import DEAD_STEPS
 from dataflow_ops.observe.ids import rows_with_prefix
-from dataflow_ops.pipeline.probe import Probe
+from dataflow_ops.pipeline.probe import STATISTICS, Probe
 from dataflow_ops.pipeline.version_reader import OpenVersion
 
 CANDIDATES = 24
@@ -200,34 +202,39 @@ def _near(version: OpenVersion, probe: Probe) -> tuple[list[Place], bool]:
 def _agreeing(
     version: OpenVersion, probe: Probe, chunk: str, output: Any, rows: set[int]
 ) -> list[tuple[int, Place]]:
-    table = version.reader.read(output, columns=("row", "shingle", "signature"))
+    """Those that are worth comparing, as dedup itself would: alike in length, and by the estimate."""
+    table = version.reader.read(output, columns=("row", "shingle", "signature", "order_hi"))
     table = table.filter(pc.is_in(table["row"], value_set=pa.array(sorted(rows), pa.uint32())))
+    lengths = order.key_chars(table["order_hi"].to_numpy())
+    shorter = np.minimum(lengths, len(probe.key))
+    least = version.settings.dedup.verify.min_similarity
+    table = table.filter(pa.array(shorter >= least * np.maximum(lengths, len(probe.key)) - 1))
+    bound = estimate_bound(version.settings)
     found = []
     for one in table.to_pylist():
         own = probe.signatures.get(one["shingle"])
         # Signatures of another shingle size say nothing about each other: such a pair is compared last.
         equal = 0 if own is None else int(np.count_nonzero(own == np.frombuffer(one["signature"], np.uint32)))
-        found.append((equal, (chunk, one["row"])))
+        if own is None or equal >= bound:
+            found.append((equal, (chunk, one["row"])))
     return found
 
 
 def _refused(version: OpenVersion, probe: Probe) -> tuple[list[Place], bool]:
     """Refused documents that measure the same: they have no key, because dedup never met them."""
-    length = probe.statistics.get("chars")
-    if length is None or not version.has("filter", "stats"):
-        return [], not version.has("filter", "stats")
+    if not version.has("filter", "stats"):
+        return [], True
     statistics = dict(version.reader.outputs("filter", "stats"))
-    near = max(8.0, 0.02 * length)
     ranked: list[tuple[float, Place]] = []
     for chunk, output in version.reader.outputs("filter", "rejects"):
         if not output.rows:
             continue
         rows = version.reader.read(output, columns=("row",))["row"].to_numpy()
         stats = version.reader.read(statistics[chunk], columns=tuple(probe.statistics)).take(pa.array(rows))
-        far = np.abs(stats["chars"].to_numpy() - length) / near
+        far = np.zeros(len(rows))
         for name, value in probe.statistics.items():
-            if name != "chars":
-                far = np.maximum(far, np.nan_to_num(np.abs(stats[name].to_numpy() - value) / 0.05))
+            off = STATISTICS[name] if name != "chars" else max(8.0, STATISTICS[name] * value)
+            far = np.maximum(far, np.nan_to_num(np.abs(stats[name].to_numpy() - value) / off))
         ranked += [(float(far[i]), (chunk, int(rows[i]))) for i in np.flatnonzero(far <= 1.0)]
     ranked.sort()
     return [place for _, place in ranked[:CANDIDATES]], len(ranked) > CANDIDATES

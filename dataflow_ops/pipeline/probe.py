@@ -24,8 +24,16 @@ if TYPE_CHECKING:
     from dataflow_ops.protocols import Side
 
 _ID = bytes(16)
-STATISTICS = ("chars", "meaningful_ratio", "han_mixture", "digit_ratio")
-"""Columns of ``filter.stats`` by which a refused text is looked for: measured for every document."""
+STATISTICS: Mapping[str, float] = {
+    "chars": 0.02,
+    "meaningful_ratio": 0.02,
+    "han_mixture": 0.05,
+    "entropy": 0.08,
+    "zlib_ratio": 0.03,
+    "top_3gram": 0.03,
+}
+"""Columns of ``filter.stats`` by which a refused text is looked for -> how far a near copy may be off (of
+``chars`` as a share of them). What was not measured of a document, because L1 refused it, says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +45,7 @@ class Probe:
         sha1: of the key text.
         bands: band hashes; empty where the text is below one shingle, or the job looks for no near copies.
         signatures: shingle size -> signature, uint32 of shape ``(k,)``.
-        statistics: of :data:`STATISTICS`, those that the run has.
+        statistics: of :data:`STATISTICS`, those that the run has and that could be measured.
     """
 
     key: str
@@ -79,7 +87,7 @@ def probe(text: str, settings: JobSettings, steps: Mapping[str, Step]) -> Probe:
         bands = signed["bands"]["band"].to_numpy()
         row = signed["signatures"].to_pylist()[0]
         signatures[row["shingle"]] = np.frombuffer(row["signature"], np.uint32)
-    values = {c: stats[c][0].as_py() for c in STATISTICS if c in stats.column_names}
+    values = {name: stats[name][0].as_py() for name in STATISTICS if name in stats.column_names}
     return Probe(
         key,
         hashlib.sha1(key.encode("utf-8", "surrogatepass"), usedforsecurity=False).digest(),

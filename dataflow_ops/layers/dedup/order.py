@@ -46,6 +46,11 @@ def pack(ranks: I64, key_chars: I64, stored_bytes: I64, doc_ids: U8) -> tuple[U6
     return high, leading_u64(doc_ids)
 
 
+def key_chars(high: U64) -> I64:
+    """Characters of the key texts behind ``order_hi`` (see :func:`pack`), up to 268 million."""
+    return _MAX_LENGTH - ((high >> np.uint64(28)) & np.uint64(_MAX_LENGTH)).astype(np.int64)
+
+
 def sort(high: U64, low: U64, chunk: U64, row: npt.NDArray[np.uint32], *before: Any) -> I64:
     """Indices that put documents in survivor order, within groups of equal ``before``, last one first."""
     return np.lexsort((row, chunk, low, high, *before))
