@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from dataflow_ops.clients.airflow_api import AirflowApi, AirflowAway
 from dataflow_ops.errors import DataFlowError
-from dataflow_ops.pipeline.backfill_plan import GOOD, Request
+from dataflow_ops.pipeline.backfill_plan import Request
 from dataflow_ops.pipeline.driver import Reporter
 from dataflow_ops.pipeline.run import run_job
 from dataflow_ops.state.store import StateStore
@@ -190,7 +190,7 @@ class AirflowDays:
         # A version that waits for a person keeps the DAG run open; the days after it need not wait.
         if (
             row is not None
-            and row.state in GOOD
+            and row.state in GOOD_RUNS
             and (row.state == "AWAITING_APPROVAL" or there.state == "success")
         ):
             runs = self._state.day_runs(row.dataset, day, day).get(day, [])

@@ -18,13 +18,13 @@ from dataflow_ops.pipeline.run import dry_run_of
 from dataflow_ops.pipeline.session import data_date_of
 from dataflow_ops.settings import JobSettings
 from dataflow_ops.state.backfills import DayRun
+from dataflow_ops.state.day_order import GOOD_RUNS
 from dataflow_ops.state.machine import LIVE_RUNS
 from dataflow_ops.state.store import StateStore
+from dataflow_ops.state.versions import REMOVED
 
 REPROCESS: Final = ("none", "failed", "all")
 """From the least to the most: days never done · failed ones too · every day again."""
-GOOD: Final = ("SUCCEEDED", "SUCCEEDED_WITH_DEAD", "AWAITING_APPROVAL")
-"""States of a run that brought its day to an end."""
 MOST_DAYS: Final = 3_700
 """Ten years; a wrong digit in a year must not plan a thousand."""
 
@@ -175,10 +175,11 @@ def plan_day(
     if not runs:
         return DayPlan(day, "run", "never run")
     newest = runs[0]
-    done = next((r for r in runs if r.state in GOOD and _far_enough(r.until_layer, request.until)), None)
-    version = next((r.version_id for r in runs if r.version_id and r.state in GOOD), "")
+    done = next((r for r in runs if r.state in GOOD_RUNS and _far_enough(r.until_layer, request.until)), None)
+    version = next((r.version_id for r in runs if r.version_id and r.state in GOOD_RUNS), "")
+    removed = any(r.version_state == REMOVED for r in runs if r.version_id == version)
     at = {"run_id": newest.run_id, "state": newest.state, "version": version}
-    if any(r.run_id == own and r.state in GOOD for r in runs):
+    if any(r.run_id == own and r.state in GOOD_RUNS for r in runs):
         return DayPlan(day, "done", f"version {version}" if version else "done", **at)
     strange = next((r for r in runs if r.state in LIVE_RUNS and r.run_id not in (own, *gone)), None)
     if strange is not None:
@@ -186,7 +187,7 @@ def plan_day(
         return DayPlan(day, "wait", why, **at)
     if request.reprocess == "all":
         return DayPlan(day, "run", "done again" if done else "not done yet", **at)
-    if newest.run_id == own and newest.state not in GOOD:
+    if newest.run_id == own and newest.state not in GOOD_RUNS:
         return DayPlan(day, "run", "goes on", **at)
     if newest.state in ("FAILED", "CANCELLED"):
         word = newest.state.lower()
@@ -195,8 +196,8 @@ def plan_day(
         if done is None:
             return DayPlan(day, "skip", f"{word} before; --reprocess failed does it again", **at)
     if done is not None:
-        return DayPlan(day, "skip", f"has version {version}" if version else "done already", **at)
-    if newest.state in GOOD:
+        return DayPlan(day, "skip", _has(version, removed), **at)
+    if newest.state in GOOD_RUNS:
         return DayPlan(day, "run", f"was run up to layer '{newest.until_layer}' only", **at)
     return DayPlan(day, "run", f"run {newest.run_id} stopped in the middle", **at)
 
@@ -235,6 +236,12 @@ def dry_run(request: Request, home_path: Path, workers: int) -> list[dict[str, A
             }
         )
     return rows
+
+
+def _has(version: str, removed: bool) -> str:
+    if not version:
+        return "done already"
+    return f"had version {version}, past retention now" if removed else f"has version {version}"
 
 
 def _far_enough(went: str | None, wanted: str | None) -> bool:

@@ -13,6 +13,8 @@ from dataflow_ops.state.machine import LIVE_RUNS
 from dataflow_ops.state.outbox import emit
 from dataflow_ops.state.tables import backfill, backfill_day, run, run_task, task
 
+GOOD_RUNS = ("SUCCEEDED", "SUCCEEDED_WITH_DEAD", "AWAITING_APPROVAL")
+"""States of a run that brought its day to an end."""
 _PASSED = "passed over by"
 _WAITS = "waits: "
 
@@ -101,6 +103,13 @@ class DayOrder:
             .group_by(d.backfill_id)
             .subquery()
         )
+        done = sa.exists().where(
+            run.c.dataset == backfill.c.dataset,
+            run.c.mode == "incremental",
+            run.c.data_date == d.day,
+            run.c.until_layer.is_(None),
+            run.c.state.in_(GOOD_RUNS),
+        )
         query = (
             sa.select(d.day, d.backfill_id, d.state, moved.c.at, backfill.c.updated_at, d.detail)
             .join(backfill, backfill.c.backfill_id == d.backfill_id)
@@ -112,6 +121,8 @@ class DayOrder:
                 d.state.in_(("PENDING", "RUNNING")),
                 # A day that has begun is known by its run.
                 ~sa.exists().where(run.c.run_id == d.run_id),
+                # And one that another did meanwhile is only left out, unless every day is wanted again.
+                sa.or_(backfill.c.reprocess == "all", ~done),
             )
         )
         return [

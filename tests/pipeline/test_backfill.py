@@ -355,6 +355,12 @@ def test_which_days_are_run(job: Path, found: list[DayRun], actions: tuple[str, 
         assert plan.why
 
 
+def test_a_version_past_retention_is_not_made_again_by_itself(job: Path) -> None:
+    gone = DayRun(DAYS[0], "r", "SUCCEEDED", None, "", 1.0, "v", "REMOVED")
+    plan = plan_day(asked(job), DAYS[0], [gone])
+    assert (plan.action, plan.why) == ("skip", "had version v, past retention now")
+
+
 @pytest.mark.parametrize(
     ("first", "last", "more", "expected"),
     [

@@ -117,6 +117,30 @@ class DaysContract(StoreCase):
         assert store.move_backfill("b1", "PAUSED", only_from=("RUNNING",)) is not None
         assert [d.run_id for d in store.open_days_before("web", "2026-01-05", ALL)] == [begun]
 
+    def test_a_planned_day_that_another_did_meanwhile_is_open_only_if_all_are_wanted(
+        self, store: StateStore
+    ) -> None:
+        for reprocess in ("none", "all"):
+            store.create_backfill(
+                reprocess,
+                dataset="web",
+                job="j",
+                reprocess=reprocess,
+                settings={},
+                who="ann",
+                first_day="2026-01-01",
+                last_day="2026-01-02",
+                days=["2026-01-01", "2026-01-02"],
+            )
+        day_run(store, "2026-01-01", "SUCCEEDED")
+        day_run(store, "2026-01-02", "SUCCEEDED", until_layer="filter")
+        found = store.open_days_before("web", "2026-01-05", ALL)
+        assert [(d.day, d.backfill_id) for d in found] == [
+            ("2026-01-01", "all"),
+            ("2026-01-02", "all"),
+            ("2026-01-02", "none"),
+        ]
+
     def test_to_be_passed_over_is_noted_once_and_is_no_sign_of_life(self, store: StateStore) -> None:
         failed = day_run(store, "2026-01-01", "FAILED")
         plan(store, "b1", ("2026-01-02",))
