@@ -8,9 +8,9 @@ from typing import Final
 
 import pyarrow as pa
 
-TARGET_S: Final = 2.0
+TARGET_S: Final = 1.0
 """A batch should take no longer; on a machine that has just become busy it may take twice that."""
-FIRST_BYTES: Final = 4 << 20
+FIRST_BYTES: Final = 1 << 20
 LEAST_BYTES: Final = 64 << 10
 _STEP: Final = 4
 """Most by which one batch makes the next larger or smaller."""
