@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import os
 import re
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from dataflow_ops.dates import check_template, has_date
+from dataflow_ops.section import Section
+from dataflow_ops.timing import IntervalSettings, RetentionSettings, ScheduleSettings
 
 BY_DAY = ("files", "jsonl", "parquet", "warc")
 """Kinds of sources that take ``{date}``."""
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
-
-CRON_NAMES = ("@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly")
-_CRON = re.compile(r"[\dA-Za-z*/,\-#?]+( [\dA-Za-z*/,\-#?]+){4}")
-
-
-class Section(BaseModel):
-    """Base of all sections: frozen, unknown keys are errors."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
 
 
 class DatasetSettings(Section):
@@ -299,18 +291,6 @@ class MixingSettings(Section):
         return value
 
 
-class RetentionSettings(Section):
-    """Which versions ``dataflow maintenance`` may remove; both null keeps every version.
-
-    Attributes:
-        versions: how many are kept, of full ones and of increments each.
-        days: for how many days a version is kept at least.
-    """
-
-    versions: Annotated[int, Field(ge=1)] | None = None
-    days: Annotated[float, Field(gt=0)] | None = None
-
-
 class OutputSettings(Section):
     """What is written."""
 
@@ -338,35 +318,6 @@ class DriftSettings(Section):
 
     max_domain_shift: Share = 0.05
     max_language_shift: Share = 0.05
-
-
-class ScheduleSettings(Section):
-    """When an orchestrator starts runs by itself: cron, or null for never. In ``dataset.timezone``."""
-
-    full: str | None = "0 3 * * 0"
-    incremental: str | None = "0 2 * * *"
-
-    @field_validator("full", "incremental")
-    @classmethod
-    def _is_cron(cls, value: str | None) -> str | None:
-        if value is not None and value not in CRON_NAMES and not _CRON.fullmatch(value):
-            raise ValueError(
-                f"not a cron expression; write minute, hour, day, month and weekday, like '0 3 * * 0',"
-                f" or one of {', '.join(CRON_NAMES)}, or null"
-            )
-        return value
-
-
-class IntervalSettings(Section):
-    """Which part of the sources an incremental run takes; kept with the run, never in a job file.
-
-    Attributes:
-        day: local date of the interval.
-        base: version whose files are left out, of sources that have no ``{date}``; ``""``: there is none.
-    """
-
-    day: dt.date
-    base: str = ""
 
 
 class JobSettings(Section):

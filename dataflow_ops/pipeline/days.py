@@ -13,10 +13,11 @@ from dataflow_ops.errors import ConfigError, CorruptOutput, StateError, VersionE
 from dataflow_ops.layers.ingest.listing import SAME_FILE, list_sources, without
 from dataflow_ops.pipeline.version_states import INCREMENT, PUBLISHED
 from dataflow_ops.schema import FILES
-from dataflow_ops.settings import IntervalSettings, JobSettings
+from dataflow_ops.settings import JobSettings
 from dataflow_ops.state.records import VersionRecord
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.storage.chunk_store import ChunkStore
+from dataflow_ops.timing import IntervalSettings
 
 MODES = ("full", INCREMENT)
 UNFINISHED = ("PLANNED", "RUNNING", "PAUSED", "FAILED")

@@ -10,11 +10,11 @@ from dataflow_ops.pipeline.reporting import refresh_report
 from dataflow_ops.pipeline.session import parse_job_text
 from dataflow_ops.pipeline.sizes import freed_by
 from dataflow_ops.pipeline.version_states import INCREMENT, PUBLISHED, REMOVED, WAITING
-from dataflow_ops.settings import RetentionSettings
 from dataflow_ops.state import version_events as events
 from dataflow_ops.state.records import RunRecord, VersionRecord
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.storage.blob import BlobStore
+from dataflow_ops.timing import RetentionSettings
 
 ALWAYS_KEPT = 2
 """Newest published full versions that stay whatever the settings say: there is one to roll back to."""

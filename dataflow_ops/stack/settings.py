@@ -10,7 +10,7 @@ import yaml
 from pydantic import Field, ValidationError, model_validator
 
 from dataflow_ops.errors import ConfigError
-from dataflow_ops.settings import Section
+from dataflow_ops.section import Section
 
 Port = Annotated[int, Field(ge=1, le=65535)]
 Count = Annotated[int, Field(ge=1)]

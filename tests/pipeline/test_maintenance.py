@@ -18,8 +18,8 @@ from dataflow_ops.pipeline.flow import STEPS
 from dataflow_ops.pipeline.home import open_home
 from dataflow_ops.pipeline.maintenance import maintain
 from dataflow_ops.pipeline.retention import past_retention
-from dataflow_ops.settings import RetentionSettings
 from dataflow_ops.state.records import RunRecord, VersionRecord
+from dataflow_ops.timing import RetentionSettings
 from tests.cases.product import Product, dataflow
 from tests.pipeline.test_days import put
 
