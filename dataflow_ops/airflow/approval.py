@@ -14,6 +14,7 @@ from airflow.sdk.exceptions import AirflowRuntimeError, AirflowSkipException, Ta
 from airflow.triggers.base import TriggerEvent  # noqa: TID253
 
 from dataflow_ops.airflow.assets import tell, tell_nothing
+from dataflow_ops.airflow.operators import our_run_id
 from dataflow_ops.airflow.triggers import Look
 from dataflow_ops.airflow.waits import embedded, still_waits
 
@@ -140,12 +141,13 @@ class Approval(ApprovalOperator):
             self.log.info("Somebody has decided about %s already", version)
         elif not event.get(DECIDED):
             self._decide(version, event)
-        published = {**published, "current": self._approved(version)}
-        if published["current"]:
-            tell(self, context, published)
+        approved, current = self._standing(version)
+        self._end_run(our_run_id(context), version, approved)
+        if approved:
+            tell(self, context, {**published, "current": current})
         else:
             tell_nothing(self)
-        return {"version": version, "approved": published["current"]}
+        return {"version": version, "approved": approved}
 
     def _decide(self, version: str, event: Mapping[str, Any]) -> None:
         from dataflow_ops.pipeline.versions import open_versions
@@ -159,11 +161,26 @@ class Approval(ApprovalOperator):
             act(version, self.dataset, who=who, note=note)
         self.log.info("%s %s by %s: %s", version, "approved" if approve else "rejected", who, note)
 
-    def _approved(self, version: str) -> bool:
+    def _standing(self, version: str) -> tuple[bool, bool]:
+        """Whether it was let through, and whether it is current."""
         from dataflow_ops.pipeline.versions import open_versions
 
         with open_versions(Path(self.home)) as versions:
-            return bool(versions.show(version, self.dataset)["state"] == "PUBLISHED")
+            found = versions.show(version, self.dataset)
+        return found["state"] == "PUBLISHED", bool(found["current"])
+
+    def _end_run(self, run_id: str, version: str, approved: bool) -> None:
+        """Let this run end too: a version that several runs came to is known under the first of them."""
+        from dataflow_ops.pipeline.home import open_home
+        from dataflow_ops.state.store import StateStore
+
+        with StateStore(open_home(Path(self.home), create=False).state_url) as state:
+            run = state.get_run(run_id)
+            if run is None or run.state != "AWAITING_APPROVAL":
+                return
+            dead = state.count_dead_letters("error", run_id=run_id)
+            event = ("approve_with_dead" if dead else "approve") if approved else "reject"
+            state.set_run_state(run_id, event, "" if approved else f"{version} was rejected")
 
 
 def drift_of(home: str, version: str) -> list[dict[str, Any]]:

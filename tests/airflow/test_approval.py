@@ -205,3 +205,18 @@ def test_where_nobody_can_be_asked_it_is_skipped(
         waiting.dag.get_task("approval").execute(waiting.context)
     assert asked == []
     assert state_of(waiting) == "AWAITING_APPROVAL"
+
+
+@pytest.mark.parametrize("chosen", ["Approve", "Reject"])
+def test_each_run_that_came_to_the_version_ends(
+    waiting: ByHand, drifted: tuple[Path, Path], asked: list[dict[str, Any]], chosen: str
+) -> None:
+    again = ByHand(drifted[0], waiting.home, run_id="again")
+    assert again.all()["version"] == version_of(waiting)
+    again.context["ti"].id = uuid4()
+    ask(again)
+    answer(again, chosen)
+    ended = "SUCCEEDED_WITH_DEAD" if chosen == "Approve" else "CANCELLED"
+    assert state_of(again) == ended
+    waiting.dag.get_task("approval").execute_complete(waiting.context, {"decided elsewhere": True})
+    assert state_of(waiting) == ended
