@@ -72,7 +72,7 @@ def build(
                 part.name,
                 command,
                 {**shell, **own, **part.extra},
-                after=(PREPARE, REDIS),
+                after=(PREPARE, POSTGRES, REDIS),
                 digest=digest_of([command, dict(own), part.extra, versions()]),
             )
         )
