@@ -56,6 +56,14 @@ def audit(
     csv: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a CSV file instead ('-': standard output).")
     ] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(metavar="DOCUMENT", help="Say that this one was wrongly removed; may be repeated."),
+    ] = None,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(metavar="DOCUMENT", help="Say that it was rightly removed; may be repeated."),
+    ] = None,
     dataset: DatasetOption = None,
     home: HomeOption = DEFAULT_HOME,
     as_json: JsonOption = False,
@@ -63,12 +71,17 @@ def audit(
     """A seeded sample, even over rules and sources, of what was removed: text, value and bound."""
     import dataclasses
 
+    from dataflow_ops.cli.audit_words import give_verdicts, verdicts_of
     from dataflow_ops.observe.audit import to_csv, to_table
     from dataflow_ops.pipeline.look import audit_of
 
+    if keep or drop:
+        give_verdicts(home, run_id, dataset, keep or [], drop or [], as_json)
+        return
     rows = audit_of(home, run_id, rule, n, seed, dataset)
+    said = verdicts_of(home, run_id, dataset)
     if as_json:
-        print_json([dataclasses.asdict(row) for row in rows])
+        print_json([{**dataclasses.asdict(row), "review": said.get((row.doc_id, row.rule))} for row in rows])
     elif csv is not None:
         if str(csv) == "-":
             typer.echo(to_csv(rows), nl=False)
@@ -79,7 +92,8 @@ def audit(
                 raise ConfigError(f"--csv {csv}: can't be written ({e.strerror})") from e
             OUT.print(f"{len(rows)} rows written to {csv}", markup=False)
     elif rows:
-        OUT.print(to_table(rows))
+        words = {key: f"{word['verdict']} ({word['who']})" for key, word in said.items()}
+        OUT.print(to_table(rows, said=words))
     else:
         OUT.print("Nothing was removed" + (f" by rule '{rule}'." if rule else "."), markup=False)
 

@@ -27,8 +27,9 @@ def layers(place: Place, run_id: str) -> dict[str, Any]:
         NotThere: no such run.
     """
     row = known_run(place, run_id)
-    totals, complete = place.sums.totals(run_id)
-    before_run, before = full_before(place, row)
+    until = place.sums.until()
+    totals, complete = place.sums.totals(run_id, until)
+    before_run, before = full_before(place, row, until)
     recent: Recent = {}
     window = 0.0
     if is_live(row):

@@ -18,8 +18,8 @@ from dataflow_ops.console.where_view import steps_in
 from dataflow_ops.errors import ConfigError
 from dataflow_ops.observe.rule_texts import RULE_TEXTS
 from dataflow_ops.pipeline.flow import partitioning
+from dataflow_ops.state.records import RunRecord
 from dataflow_ops.state.reviews import ReviewRecord
-from dataflow_ops.state.totals import StepTotals
 
 COUNTED_AS = {"exact_duplicate": "exact", "near_duplicate": "near"}
 """Name that dedup counts under → name of the verdict."""
@@ -61,8 +61,10 @@ def removed(
     if not 1 <= n <= MOST:
         raise ConfigError(f"n = {n}: ask for 1 to {MOST} documents")
     row = known_run(place, run_id)
-    totals, _ = place.sums.totals(run_id)
-    hits, complete = place.sums.hits(run_id, dict(totals))
+    until = place.sums.until()
+    totals, added_up = place.sums.totals(run_id, until)
+    hits, counted = place.sums.hits(run_id, totals, until)
+    complete = added_up and counted
     rules = _rules(hits, steps_in(layer))
     if rule and rule not in {one["rule"] for one in rules} and complete:
         known = ", ".join(sorted(one["rule"] for one in rules)) or "none"
@@ -72,7 +74,7 @@ def removed(
         words += ["--seed", str(seed)]
     return {
         "rules": rules,
-        "documents": _documents(place, run_id, row.dataset, totals, hits, steps_in(layer), rule, n, seed),
+        "documents": _documents(place, row, totals, hits, steps_in(layer), rule, n, seed),
         "complete": complete,
         "cli": command(*words),
     }
@@ -91,8 +93,7 @@ def _rules(hits: Mapping[str, Mapping[str, int]], steps: Sequence[str]) -> list[
 
 def _documents(
     place: Place,
-    run_id: str,
-    dataset: str,
+    row: RunRecord,
     totals: Totals,
     hits: Mapping[str, Mapping[str, int]],
     steps: Sequence[str],
@@ -111,17 +112,17 @@ def _documents(
     chunks: list[str] = []
     others: dict[str, list[str]] = {}
     for step in removing:
-        chosen = _chosen(place, run_id, step, rule, totals[step], draw)
+        chosen = _chosen(place, row, step, rule, draw)
         if partitioning(step) == "chunk":
             chunks += chosen
         else:
             others[step] = chosen
-            chunks += _chunks_of(place, run_id, step, chosen, draw)
+            chunks += _chunks_of(place, row.run_id, step, chosen, draw)
     if not chunks:
         return []
-    reader = FewChunks(place, run_id, sorted(set(chunks)), others, removing)
+    reader = FewChunks(place, row.run_id, sorted(set(chunks)), others, removing)
     rows = sample(reader, rule or None, n, seed, MAX_CHARS)
-    said = _reviews(place, dataset, [one.doc_id for one in rows])
+    said = _reviews(place, row.dataset, [one.doc_id for one in rows])
     return [_document(one, said.get((one.doc_id, one.rule))) for one in rows]
 
 
@@ -129,12 +130,10 @@ def _has(hits: Mapping[str, int], rule: str) -> bool:
     return any(COUNTED_AS.get(name, name) == rule and number for name, number in hits.items())
 
 
-def _chosen(
-    place: Place, run_id: str, step: str, rule: str | None, total: StepTotals, draw: random.Random
-) -> list[str]:
+def _chosen(place: Place, row: RunRecord, step: str, rule: str | None, draw: random.Random) -> list[str]:
     """Some of the partitions of a step that ended last, such as the rule had hits in."""
     counted = next((name for name, verdict in COUNTED_AS.items() if verdict == rule), rule)
-    newest = place.state.newest_tasks(run_id, step, NEWEST, counted or None)
+    newest = place.state.newest_tasks(row.run_id, step, NEWEST, counted or None, row.ended_at)
     names = [task.partition for task in newest]
     return draw.sample(names, min(CHOSEN if partitioning(step) == "chunk" else 1, len(names)))
 

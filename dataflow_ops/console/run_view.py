@@ -28,12 +28,13 @@ def summary(place: Place, run_id: str) -> dict[str, Any]:
         NotThere: no such run.
     """
     row = known_run(place, run_id)
-    totals, complete = place.sums.totals(run_id)
-    before_run, before = full_before(place, row)
+    until = place.sums.until()
+    totals, complete = place.sums.totals(run_id, until)
+    before_run, before = full_before(place, row, until)
     flag = place.state.paused(run_id, row.dataset)
     running = place.state.tasks_in(run_id, ("RUNNING",), list(LAYER_OF), AT_WORK) if is_live(row) else []
     version = next((v for v in place.state.versions(row.dataset) if v.run_id == run_id), None)
-    groups, _ = place.sums.letters(run_id)
+    groups, letters_known = place.sums.letters(run_id, until)
     tasks = _tasks(totals, running)
     work = work_of(totals, before, row.until_layer)
     layer = _layer(row, totals)
@@ -56,7 +57,7 @@ def summary(place: Place, run_id: str) -> dict[str, Any]:
         "layer": layer,
         "progress": share,
         "run_progress": share_done(work) if is_live(row) or layer is not None else 1.0,
-        "complete": complete,
+        "complete": complete and letters_known,
         **_pace(place, row, totals, before, work, running, flag),
         "pause": None if flag is None else _pause(flag, tasks),
         "tasks": tasks,

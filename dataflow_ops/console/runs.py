@@ -22,12 +22,12 @@ def known_run(place: Place, run_id: str) -> RunRecord:
     return row
 
 
-def full_before(place: Place, row: RunRecord) -> tuple[RunRecord | None, Totals]:
+def full_before(place: Place, row: RunRecord, until: float) -> tuple[RunRecord | None, Totals]:
     """The last full run before this one that came to its end, and its sums."""
     before = place.state.run_before(row, "full", finished=True)
     if before is None:
         return None, {}
-    return before, place.sums.totals(before.run_id)[0]
+    return before, place.sums.totals(before.run_id, until)[0]
 
 
 def is_live(row: RunRecord) -> bool:

@@ -40,9 +40,10 @@ def where(place: Place, run_id: str, layer: str | None = None) -> dict[str, Any]
     steps = steps_in(layer)
     running = place.state.tasks_in(run_id, ("RUNNING",), steps, SHOWN_RUNNING) if is_live(row) else []
     broken = place.state.tasks_in(run_id, ("FAILED", "DEAD"), steps, SHOWN_BROKEN)
-    slowest, slow_known = _slowest(place, row, steps)
+    until = place.sums.until()
+    slowest, slow_known = _slowest(place, row, steps, until)
     failing, failing_known = (
-        place.sums.any(("failures", run_id), partial(_failures, place, run_id))
+        place.sums.any(("failures", run_id), partial(_failures, place, row), until)
         if "parse" in steps
         else (None, True)
     )
@@ -141,21 +142,23 @@ def _file(place: Place, run_id: str, task: TaskGlance, position: int) -> str | N
     return files[number] if number < len(files) else None
 
 
-def _slowest(place: Place, row: RunRecord, steps: Sequence[str]) -> tuple[list[TaskGlance], bool]:
+def _slowest(
+    place: Place, row: RunRecord, steps: Sequence[str], until: float
+) -> tuple[list[TaskGlance], bool]:
     """The tasks that took longest, of all steps that were asked for."""
-    totals, complete = place.sums.totals(row.run_id)
+    totals, complete = place.sums.totals(row.run_id, until)
     found: list[TaskGlance] = []
     for step in steps:
         if step in totals and totals[step].done:
             question = partial(place.state.slowest_tasks, row.run_id, step, SHOWN_SLOWEST)
-            tasks, known = place.sums.any(("slowest", row.run_id, step, str(totals[step].done)), question)
+            tasks, known = place.sums.any(("slowest", row.run_id, step), question, until)
             found += tasks or []
             complete = complete and known
     found.sort(key=lambda task: (-(task.seconds or 0.0), task.step, task.partition))
     return found[:SHOWN_SLOWEST], complete
 
 
-def _failures(place: Place, run_id: str) -> dict[str, Any]:
+def _failures(place: Place, row: RunRecord) -> dict[str, Any]:
     """Failed records against all records, by parser, host and media type, in the newest chunks.
 
     The dead letters alone have no denominator: a host with a thousand failures may have a million pages.
@@ -163,9 +166,10 @@ def _failures(place: Place, run_id: str) -> dict[str, Any]:
     from dataflow_ops.observe.chunks import Chunks
     from dataflow_ops.observe.failures import failures
 
-    newest = [task.partition for task in place.state.newest_tasks(run_id, "parse", LOOKED_INTO)]
-    total = place.sums.totals(run_id)[0].get("parse")
-    found = failures(Chunks(FewChunks(place, run_id, newest)), top=10)
+    tasks = place.state.newest_tasks(row.run_id, "parse", LOOKED_INTO, until=row.ended_at)
+    newest = [task.partition for task in tasks]
+    total = place.state.number_of_tasks(row.run_id, "parse")
+    found = failures(Chunks(FewChunks(place, row.run_id, newest)), top=10)
     shown: dict[str, Any] = {
         name: [
             {
@@ -178,7 +182,7 @@ def _failures(place: Place, run_id: str) -> dict[str, Any]:
         ]
         for name, rows in found.items()
     }
-    return {**shown, "chunks": len(newest), "of_chunks": total.number if total is not None else len(newest)}
+    return {**shown, "chunks": len(newest), "of_chunks": total}
 
 
 def _broken(task: TaskGlance) -> dict[str, Any]:

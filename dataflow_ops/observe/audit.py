@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import heapq
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -239,10 +239,17 @@ def _cell(value: object) -> object:
     return "" if value is None else value
 
 
-def to_table(rows: Sequence[AuditRow], chars: int = 240) -> Table:
+def to_table(
+    rows: Sequence[AuditRow], chars: int = 240, said: Mapping[tuple[str, str], str] | None = None
+) -> Table:
     """A table for the console; texts are cut to ``chars`` and shown literally, without markup.
 
     Two columns: what was removed and why, and the text, which gets most of the width.
+
+    Args:
+        rows: to show.
+        chars: of each text.
+        said: ``(document id, rule)`` → what a person said of it.
     """
     from rich.table import Table
     from rich.text import Text
@@ -253,7 +260,8 @@ def to_table(rows: Sequence[AuditRow], chars: int = 240) -> Table:
     for row in rows:
         gate = f" ({row.gate})" if row.gate else ""
         where = f"{row.source_id}: {row.url or row.path}"
-        lines = [line for line in (row.rule + gate, _comparison(row), row.doc_id[:12], where) if line]
+        word = (said or {}).get((row.doc_id, row.rule), "")
+        lines = [line for line in (row.rule + gate, _comparison(row), row.doc_id[:12], where, word) if line]
         text = _one_line(row.text or row.detail, chars)
         if row.survivor_id:
             kept = _one_line(row.survivor_text, chars)

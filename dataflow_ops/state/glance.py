@@ -132,7 +132,14 @@ class Glance:
         with self.db.read() as connection:
             return [_glance(row) for row in connection.execute(query)]
 
-    def newest_tasks(self, run_id: str, step: str, limit: int, rule: str | None = None) -> list[TaskGlance]:
+    def newest_tasks(
+        self,
+        run_id: str,
+        step: str,
+        limit: int,
+        rule: str | None = None,
+        until: float | None = None,
+    ) -> list[TaskGlance]:
         """Finished tasks of one step of a run, those that ended last first.
 
         Args:
@@ -140,6 +147,8 @@ class Glance:
             step: the step.
             limit: most to return.
             rule: only those in which this rule rejected something, among :data:`FAR` times as many.
+            until: none that ended after this moment: for a run that has ended, so that the tasks of later
+                runs need not be walked past.
         """
         query = (
             sa.select(*_GLANCE)
@@ -153,6 +162,8 @@ class Glance:
             .order_by(_c.ended_at.desc())
             .limit(limit if rule is None else FAR * limit)
         )
+        if until is not None:
+            query = query.where(_c.ended_at <= until)
         with self.db.read() as connection:
             found = [_glance(row) for row in connection.execute(query)]
             if rule is None:
@@ -163,6 +174,13 @@ class Glance:
             )
             hits = set(connection.execute(hit).scalars())
         return [t for t in found if t.key in hits][:limit]
+
+    def number_of_tasks(self, run_id: str, step: str) -> int:
+        """Tasks of one step of a run."""
+        c = run_task.c
+        query = sa.select(sa.func.count()).where(c.run_id == run_id, c.step == step)
+        with self.db.read() as connection:
+            return int(connection.execute(query).scalar_one())
 
     def slowest_tasks(self, run_id: str, step: str, limit: int) -> list[TaskGlance]:
         """Finished tasks of one step of a run, those that took longest first. Looks at all of the step."""
