@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.state.contract_claims import ClaimsContract
 from tests.state.contract_commits import CommitsContract
 from tests.state.contract_days import DaysContract
+from tests.state.contract_glance import GlanceContract
 from tests.state.contract_kept import KeptContract
 from tests.state.contract_leases import LeasesContract
 from tests.state.contract_outcomes import OutcomesContract
@@ -22,6 +23,7 @@ class StateStoreContract(
     DaysContract,
     KeptContract,
     TotalsContract,
+    GlanceContract,
     OverviewContract,
 ):
     """The whole contract."""
