@@ -48,7 +48,7 @@ def in_interval(
         ConfigError: no such mode, or not a date.
     """
     if mode not in MODES:
-        raise ConfigError(f"--mode {mode}: there is no such mode; there are {' and '.join(MODES)}")
+        raise ConfigError(f"--mode {mode}: there is no such mode; use --mode full or --mode {INCREMENT}")
     day = parse_day(data_date, "--date")
     if mode != INCREMENT:
         return settings
