@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
@@ -33,9 +34,9 @@ class DataFlowPlugin(AirflowPlugin):
         },
     ]
 
-    @property
+    @cached_property
     def fastapi_apps(self) -> list[dict[str, Any]]:
-        """The web app; FastAPI and its routes are imported here, in the API server alone."""
+        """The web app, one for all who ask; FastAPI and its routes are imported here, in the API server alone."""
         from dataflow_ui.app import make_app
 
         return [{"app": make_app(), "url_prefix": PREFIX, "name": "DataFlow"}]
