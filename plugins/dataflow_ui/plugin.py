@@ -36,7 +36,7 @@ class DataFlowPlugin(AirflowPlugin):
 
     @cached_property
     def fastapi_apps(self) -> list[dict[str, Any]]:
-        """The web app, one for all who ask; FastAPI and its routes are imported here, in the API server alone."""
+        """The web app, one for all who ask. FastAPI is imported here: by the API server alone."""
         from dataflow_ui.app import make_app
 
         return [{"app": make_app(), "url_prefix": PREFIX, "name": "DataFlow"}]
