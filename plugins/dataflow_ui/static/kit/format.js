@@ -23,6 +23,7 @@ const when = (formatter) => (value) => (known(value) ? formatter(value) : NOTHIN
 export function formats(language, timeZone) {
   const plain = new Intl.NumberFormat(language, { maximumFractionDigits: 0 });
   const short = new Intl.NumberFormat(language, { notation: "compact", maximumSignificantDigits: 3 });
+  const slow = new Intl.NumberFormat(language, { maximumSignificantDigits: 2 });
   const exact = new Intl.NumberFormat(language, { maximumSignificantDigits: 4 });
   const percent = new Intl.NumberFormat(language, { style: "percent", maximumFractionDigits: 1 });
   const whole = new Intl.NumberFormat(language, { style: "percent", maximumFractionDigits: 0 });
@@ -71,6 +72,8 @@ export function formats(language, timeZone) {
   return {
     number: when((value) => plain.format(value)),
     compact: when((value) => (Math.abs(value) < 10000 ? plain.format(value) : short.format(value))),
+    /** A number a second: below ten the first two digits tell, and slow never reads as 0. */
+    rate: when((value) => (value < 10 ? slow : value < 10000 ? plain : short).format(value)),
     exact: when((value) => exact.format(value)),
     /** A share 0..1; what is there but small never reads as 0 %. */
     share: when((value) =>

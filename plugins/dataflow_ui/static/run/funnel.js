@@ -74,7 +74,7 @@ function LayerRow({ layer, widest, chosen, onLayer }) {
   const begun = layer.state !== "waiting";
   const name = t(`layer.${layer.layer}`);
   const state = t(`layer_state.${layer.state}`);
-  const tokens = typeof layer.tokens_per_s === "number" ? `≈ ${f.compact(layer.tokens_per_s)}` : "–";
+  const tokens = typeof layer.tokens_per_s === "number" ? `≈ ${f.rate(layer.tokens_per_s)}` : "–";
   const shown = (value, format) => (begun ? format(value) : "–");
   const speech = t("funnel.speech", {
     layer: name,
@@ -127,13 +127,13 @@ function LayerRow({ layer, widest, chosen, onLayer }) {
       begun &&
         box(
           { "data-narrow": "", display: "none", fontSize: "2xs", color: "fg.muted", mt: 0.5, overflowWrap: "anywhere" },
-          t("funnel.rates", { in: f.compact(layer.in), documents: f.compact(layer.documents_per_s), tokens }),
+          t("funnel.rates", { in: f.compact(layer.in), documents: f.rate(layer.documents_per_s), tokens }),
         ),
     ),
     number({ "data-wide": "", color: "fg.muted", title: f.number(layer.in) }, shown(layer.in, f.compact)),
     number({ title: f.number(layer.kept), fontWeight: "medium" }, shown(layer.kept, f.compact)),
     number({ title: t("funnel.removed_title", { count: f.number(layer.removed) }) }, shown(layer.removed_share, f.share)),
-    number({ "data-wide": "", color: "fg.muted" }, f.compact(layer.documents_per_s)),
+    number({ "data-wide": "", color: "fg.muted" }, f.rate(layer.documents_per_s)),
     number({ "data-wide": "", color: "fg.muted" }, tokens),
     h(Change, { layer }),
   );

@@ -95,6 +95,6 @@ export function RemovedDocument({ document }) {
           maxHeight: "13rem",
           overflowY: "auto",
         })
-      : box({ mt: 2, fontSize: "sm", color: "fg.muted" }, t("removed.no_snippet")),
+      : box({ mt: 2, fontSize: "sm", color: "fg.muted" }, t(document.length === 0 ? "removed.no_text" : "removed.no_snippet")),
   );
 }

@@ -100,7 +100,7 @@ export function Sentence({ run }) {
       box(
         { mt: 3 },
         h(ProgressBar, {
-          value: run.progress,
+          value: run.run_progress ?? run.progress,
           label: t("run.progress"),
           tone: run.state === "PAUSED" ? "deferred" : "brand",
         }),
