@@ -20,7 +20,7 @@ from dataflow_ops.airflow.operators import Bundle, Finish, Ranges, Start
 from dataflow_ops.airflow.params import form
 from dataflow_ops.airflow.places import RETRIES
 from dataflow_ops.airflow.retry import OnlyWhereItHelps
-from dataflow_ops.airflow.steps import CPU, shown
+from dataflow_ops.airflow.steps import CPU, LAYER_TITLES, shown
 from dataflow_ops.job_file import load_job
 from dataflow_ops.pipeline.flow import LAYERS, STEPS
 
@@ -28,15 +28,6 @@ Mode = Literal["full", "incremental"]
 
 RUNS: Final[dict[str, int]] = {"full": 1, "incremental": 4}
 """Most runs of a DAG at a time."""
-LAYER_TITLES: Final[dict[str, str]] = {
-    "ingest": "Ingest · 采集",
-    "parse": "Parse · 解析",
-    "filter": "Filter · 过滤",
-    "dedup": "Dedup · 去重",
-    "score": "Score · 评分",
-    "mix": "Mix · 配比",
-    "export": "Export · 导出",
-}
 SINCE: Final = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
 """Airflow makes no task of a run of an earlier day; a backfill may reach far back."""
 

@@ -85,7 +85,7 @@ class Start(Pausable):
         super().__init__(**kwargs)
         self.job = job
         self.mode = mode
-        self.overrides = "{{ params.overrides | tojson }}"
+        self.overrides = "{{ (params.overrides or []) | tojson }}"
         self.until = "{{ params.until or '' }}"
         self.promote = "{{ params.promote | tojson }}"
         self.urgent = "{{ (params.priority == 'urgent') | tojson }}"

@@ -6,6 +6,7 @@ from typing import Any
 
 from airflow.sdk import Param  # noqa: TID253 - this package is where Airflow belongs
 
+from dataflow_ops.airflow.steps import LAYER_TITLES
 from dataflow_ops.pipeline.flow import LAYERS
 
 WHAT = "What to make · 做什么"
@@ -19,13 +20,15 @@ def form() -> dict[str, Any]:
             None,
             type=["null", "string"],
             enum=[None, *LAYERS],
+            values_display={"None": "all layers · 全部层", **LAYER_TITLES},
             title="Stop after layer · 运行到此层为止",
-            description="Empty: all the way to a published version. 留空则一直运行到发布版本。",
+            description="All layers: up to a published version. 全部层：一直运行到发布版本。",
             section=WHAT,
         ),
         "overrides": Param(
             [],
-            type="array",
+            # The form makes null of a field that was emptied, and refuses it where null is no type.
+            type=["null", "array"],
             items={"type": "string", "pattern": r"^\s*[A-Za-z_][\w.-]*\s*=.*$"},
             title="Overrides · 临时改动的设置",
             description=(

@@ -13,6 +13,16 @@ URGENT: Final = "urgent"
 """Queue and pool of urgent runs: a worker of its own, so that they never wait for a slot."""
 QUEUES: Final = (CPU, MEMORY, GPU, LLM, URGENT)
 POOL: Final = "default_pool"
+LAYER_TITLES: Final[dict[str, str]] = {
+    "ingest": "Ingest · 采集",
+    "parse": "Parse · 解析",
+    "filter": "Filter · 过滤",
+    "dedup": "Dedup · 去重",
+    "score": "Score · 评分",
+    "mix": "Mix · 配比",
+    "export": "Export · 导出",
+}
+"""Names of task groups and of a choice in the form."""
 
 
 @dataclass(frozen=True, slots=True)

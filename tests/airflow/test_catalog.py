@@ -101,6 +101,15 @@ def test_the_form_is_typed_and_explained_in_both_languages(jobs: Path) -> None:
         for text in (param.schema["title"], param.schema["section"], param.description):
             assert any("一" <= c <= "鿿" for c in text), f"{name}: {text}"
             assert any("a" <= c <= "z" for c in text), f"{name}: {text}"
+    until = params.get_param("until").schema
+    assert set(until["values_display"]) == {str(value) for value in until["enum"]}, "shown as they are stored"
+
+
+def test_a_field_that_was_emptied_is_no_fault(jobs: Path) -> None:
+    """Airflow's form makes null of it."""
+    params = dags_of(jobs)["web__full"].params
+    params["overrides"] = None
+    assert params.get_param("overrides").value is None
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,7 @@ def test_a_version_that_waits_ends_an_urgent_run_without_an_event(stage: Stage) 
     stricter = "clean: {boilerplate_filter: {min_text_len: 3000}}\n"
     with open(stage.job, "a", encoding="utf-8") as job:
         job.write(stricter)
-    found = stage.test(date="2026-01-05", conf={"priority": "urgent"})
+    found = stage.test(date="2026-01-05", conf={"priority": "urgent", "overrides": None})
     assert found["state"] == "success", "nobody can be asked in this process: it must not wait for ever"
     by_task = states(found)
     assert (by_task["publish"], by_task["approval"]) == ({"success"}, {"skipped"})
