@@ -129,7 +129,7 @@ def _pace(
     recent = place.state.recent_work(row.run_id, list(totals), now - window)
     newest = max((step for step in recent if step != "discover"), key=list(LAYER_OF).index, default=None)
     rate = recent[newest][1] / window if newest is not None and recent[newest][1] else None
-    each = tokens_per_document(totals) or tokens_per_document(before)
+    each = tokens_per_document(totals, before)
     # What was spent lately misses long tasks that have not ended; those at work now miss short ones.
     workers = max(sum(seconds for *_, seconds in recent.values()) / window, float(len(running)))
     begun = sum(max(0.0, now - (task.started_at or now)) for task in running)

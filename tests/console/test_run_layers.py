@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from dataflow_ops.console.layers_view import layers
+from dataflow_ops.console.layers_view import layers, tokens_per_document
 from dataflow_ops.console.place import NotThere, Place
 from dataflow_ops.console.shown_layers import SHOWN
 from dataflow_ops.pipeline.flow import STEP_NAMES
+from dataflow_ops.state.totals import StepTotals
 from dataflow_ops.values import Counts
 from tests.console.run_home import Made, begin, link, make, opened, plan
 
@@ -108,3 +109,12 @@ def test_a_run_up_to_a_layer_leaves_the_others_waiting(made: Made, place: Place)
 def test_a_run_that_is_not_there(place: Place) -> None:
     with pytest.raises(NotThere, match="not started"):
         layers(place, "none")
+
+
+def test_tokens_are_estimated_before_any_were_counted() -> None:
+    read = StepTotals("filter", "filter", documents_in=100, bytes_in=40_600)
+    label = StepTotals("label", "mix", kept=10, tokens_out=700)
+    assert tokens_per_document({}, {}) is None
+    assert tokens_per_document({"filter": read}, {}) == pytest.approx(100)
+    assert tokens_per_document({"filter": read}, {"label": label}) == 70
+    assert tokens_per_document({"filter": read, "label": label}, {}) == 70
