@@ -15,7 +15,7 @@ from dataflow_ops.state.totals import StepTotals
 WINDOW_S = 300.0
 """Rates of what is under way are measured over the last five minutes."""
 BYTES_PER_TOKEN = 4.06
-"""UTF-8 bytes by the estimate of ``label`` on the demo corpus (96.4 MB, 23.7 M tokens), until a run has its own."""
+"""UTF-8 bytes, as ``label`` estimates them on the demo corpus (96.4 MB, 23.7 M tokens); for first runs."""
 
 Recent = Mapping[str, tuple[int, int, int, float]]
 
