@@ -13,6 +13,7 @@ import psutil
 
 from dataflow_ops.protocols import Step
 from dataflow_ops.settings import JobSettings
+from dataflow_ops.state.database import PATIENCE_S
 from dataflow_ops.storage.disk import Disk
 
 
@@ -46,6 +47,7 @@ class RunContext:
         stage_every_s: work between two staged checkpoints of one task.
         hooks: see :class:`Hooks`.
         redis_url: where pause flags have a fast copy; ``None`` for none.
+        patience_s: how long work waits for a state database that is away.
         urgent: its workers keep their full share of the processors; those of other runs stand back.
         disk: the operations that durability rests on; tests pass one that fails on purpose.
     """
@@ -59,6 +61,7 @@ class RunContext:
     batch_bytes: int = 64 << 20
     stage_every_s: float = 5.0
     redis_url: str | None = None
+    patience_s: float = PATIENCE_S
     urgent: bool = False
     hooks: Hooks = field(default_factory=NoHooks)
     disk: Disk = field(default_factory=Disk)

@@ -76,8 +76,17 @@ class Pool(AbstractContextManager["Pool"]):
         if not any(slot.spec for slot in self._slots):
             self._end_workers()
 
-    def close(self) -> None:
-        """End all workers."""
+    def close(self, *, at_once: bool = False) -> None:
+        """End all workers.
+
+        Args:
+            at_once: kill those that work on something, instead of giving them a few seconds.
+        """
+        for slot in self._slots if at_once else ():
+            if slot.spec is not None:
+                slot.process.kill()
+                self.cut_off.append(slot.spec)
+                slot.spec = None
         if self._inline is not None:
             self._inline.close()  # type: ignore[attr-defined]
             self._inline = None
@@ -91,7 +100,8 @@ class Pool(AbstractContextManager["Pool"]):
                 slot.process.kill()
             slot.pipe.close()
         for slot in self._slots:
-            slot.process.join(5)
+            # An idle one holds nothing: whoever paused wants the slot back now.
+            slot.process.join(5 if slot.spec is not None else 1)
             if slot.process.is_alive():
                 slot.process.kill()
                 slot.process.join()

@@ -9,8 +9,9 @@ from typing import Final
 
 log = logging.getLogger(__name__)
 
-BACKGROUND_NICE: Final = 10
-"""Beside one that did not stand back such a process gets about a tenth of a core; alone, all of it."""
+BACKGROUND_NICE: Final = 5
+"""Beside one that did not stand back such a process gets a quarter of a core; alone, all of it. With 10 it
+would be a tenth, and a batch of a second could take ten, which is too long for a pause to wait."""
 _ENABLED: Final = Path("/proc/sys/kernel/sched_autogroup_enabled")
 _OWN: Final = Path("/proc/self/autogroup")
 

@@ -96,7 +96,7 @@ def run_task(deps: TaskDeps, step: Step, spec: TaskSpec, index: OutputIndex, num
         return claim
     try:
         with (
-            Heartbeat(deps.state, claim, deps.context.lease_s / 4) as beat,
+            Heartbeat(deps.state.hasty(), claim, deps.context.lease_s / 4) as beat,
             scratch_folder(step.name) as scratch,
         ):
             side = TaskSide(
@@ -118,7 +118,7 @@ def run_task(deps: TaskDeps, step: Step, spec: TaskSpec, index: OutputIndex, num
     except (KeyboardInterrupt, SystemExit):
         # Somebody wants this process to end; the task has done nothing wrong.
         with suppress(DataFlowError):
-            give_back(deps.state, claim)
+            give_back(deps.state.hasty(), claim)
         raise
     except Exception as e:  # noqa: BLE001 - a fault in any step must end in state, with its trace, not in a dead worker
         return _failed(deps, spec, claim, e, began)

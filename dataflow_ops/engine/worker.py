@@ -28,7 +28,7 @@ class Worker(AbstractContextManager["Worker"]):
     """
 
     def __init__(self, context: RunContext, build: StepBuilder) -> None:
-        self._state = StateStore(context.state_url)
+        self._state = StateStore(context.state_url, context.patience_s)
         self._steps: Mapping[str, Step] = build(context)
         self._index = OutputIndex(self._state, context.run_id)
         self._generation = 0
@@ -38,7 +38,7 @@ class Worker(AbstractContextManager["Worker"]):
             self._state,
             ChunkStore(blobs),
             RawStore(context.settings, blobs),
-            pause_watch(self._state, context),
+            pause_watch(self._state.hasty(), context),
             self._steps,
         )
 

@@ -16,6 +16,7 @@ import pytest
 from dataflow_ops.engine.asking import AskingFile, asked
 from dataflow_ops.engine.pace import FIRST_BYTES, Pace
 from dataflow_ops.engine.pool import Pool
+from dataflow_ops.engine.priority import BACKGROUND_NICE
 from dataflow_ops.errors import Paused
 from dataflow_ops.state.store import StateStore
 from tests.engine import tiny_steps
@@ -124,7 +125,7 @@ def test_a_slow_step_is_handed_less_and_a_quick_one_more(monkeypatch: pytest.Mon
     assert next(iter(Pace(10, 1 << 20).cut(table.slice(0, 0)))).num_rows == 0
 
 
-@pytest.mark.skipif(os.nice(0) > 9, reason="the tests themselves stand back already")
+@pytest.mark.skipif(os.nice(0) > 14, reason="the tests themselves stand back already")
 @pytest.mark.parametrize("urgent", [False, True])
 def test_workers_stand_back_unless_the_run_is_urgent(tmp_path: Path, urgent: bool) -> None:
     context = tiny_steps.context_in(tmp_path, urgent=urgent)
@@ -133,9 +134,9 @@ def test_workers_stand_back_unless_the_run_is_urgent(tmp_path: Path, urgent: boo
     with Pool(context, tiny_steps.build, 1) as pool:
         list(pool.run(specs[:1], tiny_steps.NUMBERS, 0))
         worker = int((tmp_path / "slow-a.pids").read_text())
-        assert psutil.Process(worker).nice() == (own if urgent else own + 10)
+        assert psutil.Process(worker).nice() == (own if urgent else own + BACKGROUND_NICE)
         pool.set_urgent(not urgent)
         list(pool.run(specs[1:], tiny_steps.NUMBERS, 0))
         other = int((tmp_path / "slow-b.pids").read_text())
-        assert psutil.Process(other).nice() == (own + 10 if urgent else own)
+        assert psutil.Process(other).nice() == (own + BACKGROUND_NICE if urgent else own)
     assert os.nice(0) == own, "who coordinates does not stand back"

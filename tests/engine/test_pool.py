@@ -138,3 +138,23 @@ def test_workers_end_with_their_parent_even_in_the_middle_of_a_task(tmp_path: Pa
     parent.wait()
     _, alive = psutil.wait_procs(family, timeout=3)
     assert not alive
+
+
+def test_who_closes_at_once_waits_for_no_worker(tmp_path: Path) -> None:
+    context = tiny_steps.context_in(tmp_path)
+    specs = tiny_steps.enqueued(context, "ask-for-ever")
+    asking = tmp_path / "ask-for-ever.asking"
+
+    def interrupted() -> bool:
+        if asking.exists():
+            raise SystemExit
+        return False
+
+    pool = Pool(context, tiny_steps.build, 1)
+    with pytest.raises(SystemExit):
+        list(pool.run(specs, tiny_steps.NUMBERS, 0, interrupted))
+    # Nobody says "enough": a close that waited for it would end in a kill all the same, but 5 s later.
+    pool.close(at_once=True)
+    assert pool.cut_off == specs
+    pid = int((tmp_path / "ask-for-ever.pids").read_text())
+    assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
