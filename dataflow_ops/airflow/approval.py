@@ -16,7 +16,7 @@ from airflow.triggers.base import TriggerEvent  # noqa: TID253
 from dataflow_ops.airflow.assets import tell, tell_nothing
 from dataflow_ops.airflow.operators import our_run_id
 from dataflow_ops.airflow.triggers import Look
-from dataflow_ops.airflow.waits import embedded, still_waits
+from dataflow_ops.airflow.waits import embedded, patient_state, still_waits
 
 LOOK_EVERY_S = 5.0
 DECIDED = "decided elsewhere"
@@ -171,10 +171,7 @@ class Approval(ApprovalOperator):
 
     def _end_run(self, run_id: str, version: str, approved: bool) -> None:
         """Let this run end too: a version that several runs came to is known under the first of them."""
-        from dataflow_ops.pipeline.home import open_home
-        from dataflow_ops.state.store import StateStore
-
-        with StateStore(open_home(Path(self.home), create=False).state_url) as state:
+        with patient_state(self.home) as state:
             run = state.get_run(run_id)
             if run is None or run.state != "AWAITING_APPROVAL":
                 return

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from airflow.sdk.exceptions import AirflowFailException  # noqa: TID253 - this package is where Airflow belongs
 
 from dataflow_ops.airflow.operators import Pausable
-from dataflow_ops.airflow.waits import embedded, leave_turn
+from dataflow_ops.airflow.waits import embedded, leave_turn, patient_state
 
 Ending = Literal[
     "done", "done_with_dead_letters", "awaiting_approval", "dry_run", "failed", "cancelled", "unfinished"
@@ -81,10 +81,9 @@ class Gate(Pausable):
         return {"run_id": run_id, "ending": found.ending, "message": found.message}
 
     def _ending(self, run_id: str) -> Judgement:
-        from dataflow_ops.pipeline.home import open_home
-        from dataflow_ops.state.store import StateStore
-
-        with StateStore(open_home(Path(self.home)).state_url) as state:
+        if not Path(self.home).is_dir():
+            return judge("", "")
+        with patient_state(self.home) as state:
             row = state.get_run(run_id)
             if row is None:
                 return judge("", "")

@@ -53,6 +53,14 @@ class Pausable(BaseOperator):
         except WaitsForTurn as e:
             self._wait(run_id, str(e))
 
+    def on_kill(self) -> None:
+        """Airflow wants the task to end (cleared, marked, a worker that ends) and kills it in 5 seconds.
+
+        It is called in the midst of whatever the task does: unwinding gives back what it holds, so that no
+        attempt at a chunk is used.
+        """
+        raise SystemExit("Airflow ended this task; what is done is kept")
+
     def work(self, context: Any, run_id: str) -> Any:
         """What the task does.
 

@@ -6,8 +6,11 @@ import os
 from pathlib import Path
 from typing import Final
 
-RETRIES: Final = 2
-"""Of each Airflow task. They cover lost workers: what fails in a chunk is tried again inside the task."""
+RETRIES: Final = 8
+"""Of each Airflow task. They cover lost workers: what fails in a chunk is tried again inside the task.
+
+More than ``run.max_attempts`` (3), so that a chunk that kills its whole task each time is given up before it.
+"""
 
 
 def home() -> Path:

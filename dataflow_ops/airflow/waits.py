@@ -5,6 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dataflow_ops.state.store import StateStore
+
+
+def patient_state(home: str | Path) -> StateStore:
+    """State as a task opens it: a database that restarts is waited for, so that no attempt is lost.
+
+    Triggers must not: they ask again by themselves, and one that waits would hold up the others.
+
+    Raises:
+        ConfigError: there is no such home.
+        DatabaseUnavailable: state stays away.
+    """
+    from dataflow_ops.pipeline.home import open_home
+    from dataflow_ops.state.database import PATIENCE_S
+    from dataflow_ops.state.store import StateStore
+
+    return StateStore(open_home(Path(home), create=False, patience_s=PATIENCE_S).state_url, PATIENCE_S)
 
 
 def held_back(home: str, dataset: str, run_id: str) -> bool:
@@ -16,13 +36,9 @@ def held_back(home: str, dataset: str, run_id: str) -> bool:
     Raises:
         DatabaseUnavailable: state can't be reached.
     """
-    from dataflow_ops.pipeline.home import open_home
-    from dataflow_ops.state.store import StateStore
-
-    path = Path(home)
-    if not path.is_dir():
+    if not Path(home).is_dir():
         return False  # the first run of all makes it
-    with StateStore(open_home(path, create=False).state_url) as state:
+    with patient_state(home) as state:
         if state.get_run(run_id) is None:
             return state.paused(run_id, dataset) is not None
         return state.settle_pause(run_id) is not None
@@ -53,11 +69,9 @@ def turn(home: str, run_id: str, step: str) -> Iterator[None]:
     Raises:
         WaitsForTurn: another day comes first.
     """
-    from dataflow_ops.pipeline.home import open_home
     from dataflow_ops.pipeline.ordered import in_turn
-    from dataflow_ops.state.store import StateStore
 
-    with StateStore(open_home(Path(home), create=False).state_url) as state:
+    with patient_state(home) as state:
         run = state.get_run(run_id)
         if run is None:
             yield
@@ -68,11 +82,11 @@ def turn(home: str, run_id: str, step: str) -> Iterator[None]:
 
 def leave_turn(home: str, run_id: str) -> None:
     """Let the next day of the data set go on, if it was this run's turn."""
-    from dataflow_ops.pipeline.home import open_home
     from dataflow_ops.pipeline.ordered import leave_ordered
-    from dataflow_ops.state.store import StateStore
 
-    with StateStore(open_home(Path(home)).state_url) as state:
+    if not Path(home).is_dir():
+        return  # nothing was ever run
+    with patient_state(home) as state:
         run = state.get_run(run_id)
         if run is not None:
             leave_ordered(state, run)

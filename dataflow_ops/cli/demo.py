@@ -131,7 +131,7 @@ class Watch:
 
     def give_up(self, why: str) -> None:
         """Nobody drives this call's run any more: let its state say so."""
-        from dataflow_ops.pipeline.bundles import give_up_run
+        from dataflow_ops.pipeline.given_up import give_up_run
 
         run = self._run()
         if run not in ("", self._before):

@@ -19,7 +19,7 @@ from dataflow_ops.pipeline.flow import STEPS, partitions, steps_until
 from dataflow_ops.pipeline.home import open_home
 from dataflow_ops.pipeline.run import dry_run_of
 from dataflow_ops.pipeline.session import Session, create_run, data_date_of
-from dataflow_ops.state.store import StateStore
+from dataflow_ops.state.database import PATIENCE_S
 
 MAX_BUNDLES = 256
 """Most mapped tasks of a step: an orchestrator's task costs about a second whatever is in it."""
@@ -118,7 +118,7 @@ def start_run(
     if dry_run:
         found = dry_run_of(settings, until, mode=mode, data_date=date, home_path=home_path)
         return _looked(run_id, until, promote or not overrides, found, log)
-    home = open_home(home_path)
+    home = open_home(home_path, patience_s=PATIENCE_S)
     run_id = create_run(
         home,
         settings,
@@ -164,7 +164,7 @@ def run_bundle(
         RunPaused: a pause flag was met; the run is PAUSED.
         DataFlowError: a systemic fault; the run is FAILED until somebody tries again.
     """
-    home = open_home(home_path, create=False)
+    home = open_home(home_path, create=False, patience_s=PATIENCE_S)
     with Session(home, bundle["run_id"], 0, LogReporter(log)) as session:
         if step not in steps_until(bundle["until"]):
             log(f"{step}: left out, the run stops after layer '{bundle['until']}'")
@@ -202,7 +202,7 @@ def finish_run(
     Raises:
         DataFlowError: no version could be made; the run is FAILED.
     """
-    home = open_home(home_path, create=False)
+    home = open_home(home_path, create=False, patience_s=PATIENCE_S)
     with Session(home, run_id, 0, LogReporter(log)) as session, _end_recorded(session):
         result = finish(session, until=until, promote=promote)
         row = session.row
@@ -220,14 +220,6 @@ def finish_run(
         "data_date": row.data_date,
         "dead_letters": result.facts.get("dead_letters", 0),
     }
-
-
-def give_up_run(home_path: Path, run_id: str, why: str) -> None:
-    """Record that whoever drove a run is gone; nothing to do for one that has ended."""
-    with StateStore(open_home(home_path, create=False).state_url) as state:
-        row = state.get_run(run_id)
-        if row is not None and row.state == "RUNNING":
-            state.set_run_state(run_id, "FAILED", why)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from dataflow_ops.engine.inputs import BySource, OutputIndex, plan_step
 from dataflow_ops.engine.pool import Pool
 from dataflow_ops.engine.runner import TaskOutcome
 from dataflow_ops.engine.watching import pause_watch
-from dataflow_ops.errors import CorruptOutput, LeaseLost, SourceChanged
+from dataflow_ops.errors import CommitUnknown, CorruptOutput, DatabaseUnavailable, LeaseLost, SourceChanged
 from dataflow_ops.layers.ingest.numbers import numbers_for
 from dataflow_ops.pipeline.flow import STEP_NAMES, partitioning, partitions
 from dataflow_ops.pipeline.tally import RunFailed, RunPaused, StepReport, Tally, error_of
@@ -29,8 +29,8 @@ __all__ = ["Driver", "Planned", "Reporter", "RunFailed", "RunPaused", "StepRepor
 
 MAX_RETRIES = 100
 """Most times that the dead letters of one task may be put back."""
-
-
+MOST_BREAKS = 5
+"""So often a step goes on by itself after a connection to the state database broke in the midst of it."""
 LIST_DAMAGED = "the stored list of sources is damaged: start the run again, so that it is listed anew"
 
 
@@ -95,7 +95,7 @@ class Driver:
         self.pool = pool
         self.reporter = reporter
         self.has_listing = has_listing
-        self._pause = pause_watch(state, context)
+        self._pause = pause_watch(state.hasty(), context)
         self._unclaimed: Counter[str] = Counter()
         self.index = OutputIndex(state, context.run_id)
         self._generation = 0
@@ -171,6 +171,7 @@ class Driver:
             StorageFull: or another systemic fault.
         """
         met: Counter[str] = Counter()
+        breaks = 0
         row = self.state.get_run(self.context.run_id)
         self.pool.set_urgent(row is not None and row.urgent)
         while True:
@@ -182,6 +183,14 @@ class Driver:
                 if not e.producer_key:
                     raise
                 done = [e.producer_key]
+            except (DatabaseUnavailable, CommitUnknown) as e:
+                breaks += 1
+                if breaks > MOST_BREAKS or not self.context.patience_s:
+                    raise
+                # Waits for the database; where it stays away, that ends the run.
+                row = self.state.get_run(self.context.run_id)
+                self.reporter.note(f"step '{name}' goes on after a fault of the state database: {e}")
+                continue
             if isinstance(done, StepReport):
                 # Others may have stopped meanwhile, for a flag that left nothing to stop for here.
                 self.state.settle_pause(self.context.run_id)

@@ -31,8 +31,13 @@ class Home:
     redis_url: str | None = None
 
 
-def open_home(path: Path, *, create: bool = True) -> Home:
+def open_home(path: Path, *, create: bool = True, patience_s: float = 0.0) -> Home:
     """Create the folder if need be and bring its database to the newest schema.
+
+    Args:
+        path: the folder.
+        create: make it where it is not there.
+        patience_s: how long to wait for a database that is away.
 
     Raises:
         ConfigError: ``create`` is False and there is no such home, or it can't be made or written.
@@ -60,7 +65,7 @@ def open_home(path: Path, *, create: bool = True) -> Home:
     if (create or url.startswith("sqlite")) and not os.access(path, os.W_OK | os.X_OK):
         raise ConfigError(f"{path}: you may not write here; name another folder with --home")
     try:
-        migrate(url)
+        migrate(url, patience_s)
     except DatabaseUnavailable as e:
         if url != stack.get("state_url"):
             raise

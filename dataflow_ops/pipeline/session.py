@@ -159,6 +159,8 @@ class Session(AbstractContextManager["Session"]):
             ),
             **(tuning or {}),  # type: ignore[arg-type]
         )
+        # It was there a moment ago: should it go away now, it is waited for.
+        self.state.be_patient(self.context.patience_s)
         self.chunks = ChunkStore(LocalStore(home.root, self.context.disk))
         self._reporter = reporter
         listing: pa.Table | None = self._list() if discover else None
@@ -174,12 +176,18 @@ class Session(AbstractContextManager["Session"]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        self.close(at_once=kind is not None and issubclass(kind, KeyboardInterrupt | SystemExit))
 
-    def close(self) -> None:
-        """End the workers and close the state store. What they were made to drop costs no attempt."""
+    def close(self, *, at_once: bool = False) -> None:
+        """End the workers and close the state store. What they were made to drop costs no attempt.
+
+        Args:
+            at_once: do not wait for what they work on: whoever interrupts may kill this process next.
+        """
+        if at_once:
+            self.state.be_patient(0)
         try:
-            self.pool.close()
+            self.pool.close(at_once=at_once)
             for record in self.state.records([spec.key for spec in self.pool.cut_off]).values():
                 if record.state == "RUNNING" and owner_is_gone(record.owner):
                     with suppress(LeaseLost):

@@ -107,7 +107,7 @@ def environment(settings: StackSettings, places: Places, keys: Keys) -> dict[str
         "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "60",
         "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": f"{tuning.task_end_poll_s:g}",
         # A restarted api-server or database costs no task: pauses between tries stay short, and are many.
-        "AIRFLOW__WORKERS__EXECUTION_API_RETRIES": "20",
+        "AIRFLOW__WORKERS__EXECUTION_API_RETRIES": "100",
         "AIRFLOW__WORKERS__EXECUTION_API_RETRY_WAIT_MAX": "5",
         "AIRFLOW__WORKERS__MAX_FAILED_HEARTBEATS": "10",
         "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": str(tuning.dag_refresh_s),

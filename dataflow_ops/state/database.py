@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import json
+import logging
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +22,14 @@ BUSY_TIMEOUT_MS = 30_000
 _LOCK_SPACE = 0x64666C77
 LOCK_QUEUE = 1
 LOCK_MIGRATE = 2
+
+PATIENCE_S = 300.0
+"""How long work that is under way waits for a database that went away: a restart takes seconds, moving it to
+another host a few minutes."""
+_FIRST_PAUSE_S = 0.25
+_MOST_PAUSE_S = 5.0
+
+log = logging.getLogger(__name__)
 
 
 def parse_url(url: str) -> sa.URL:
@@ -84,10 +94,17 @@ def create_engine(url: str) -> sa.Engine:
 
 
 class Database:
-    """Transactions on one engine. Safe to share between threads; every process opens its own."""
+    """Transactions on one engine. Safe to share between threads; every process opens its own.
 
-    def __init__(self, engine: sa.Engine) -> None:
+    Args:
+        engine: from :func:`create_engine`.
+        patience_s: how long a transaction waits for a connection while the database is away. One that broke
+            after it had begun is never repeated here: only its caller knows whether it may be.
+    """
+
+    def __init__(self, engine: sa.Engine, patience_s: float = 0.0) -> None:
         self.engine = engine
+        self.patience_s = patience_s
         self.is_postgres = engine.dialect.name == "postgresql"
         self.now: sa.ColumnElement[float] = (
             sa.cast(sa.extract("epoch", sa.func.clock_timestamp()), sa.Double)
@@ -129,7 +146,7 @@ class Database:
     @contextmanager
     def _connection(self) -> Iterator[sa.Connection]:
         try:
-            with self.engine.connect() as connection:
+            with self._connect() as connection:
                 yield connection
         except DBAPIError as e:
             # Broken constraints and wrong statements are faults in our code and stay what they are.
@@ -138,6 +155,19 @@ class Database:
             raise
         except PoolTimeout as e:
             raise DatabaseUnavailable(f"no connection to the state database came free: {e}") from e
+
+    def _connect(self) -> sa.Connection:
+        began, pause = time.monotonic(), _FIRST_PAUSE_S
+        while True:
+            try:
+                return self.engine.connect()
+            except (OperationalError, InterfaceError) as e:
+                if time.monotonic() + pause - began > self.patience_s:
+                    raise
+                if pause == _FIRST_PAUSE_S:
+                    log.warning("state is away, asked for up to %g s: %s", self.patience_s, e.orig)
+                time.sleep(pause)
+                pause = min(_MOST_PAUSE_S, 2 * pause)
 
     def lock(self, connection: sa.Connection, number: int) -> None:
         """Let nobody else hold lock ``number`` until this transaction ends. SQLite has one writer anyway."""

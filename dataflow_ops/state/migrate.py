@@ -18,8 +18,12 @@ HEAD: Final = "0002"
 VERSION_TABLE: Final = "dataflow_alembic_version"
 
 
-def migrate(url: str) -> None:
+def migrate(url: str, patience_s: float = 0.0) -> None:
     """Run all migrations that the database lacks. Safe to call from many processes at once.
+
+    Args:
+        url: of the database.
+        patience_s: how long to wait for one that is away.
 
     Raises:
         ConfigError: not a URL that we can use.
@@ -28,17 +32,16 @@ def migrate(url: str) -> None:
     """
     engine = create_engine(url)
     try:
-        migrate_engine(engine)
+        migrate_database(Database(engine, patience_s))
     finally:
         engine.dispose()
 
 
-def migrate_engine(engine: sa.Engine) -> None:
-    """:func:`migrate` for an engine from :func:`~dataflow_ops.state.database.create_engine`."""
-    db = Database(engine)
+def migrate_database(db: Database) -> None:
+    """:func:`migrate` for a database that is open already."""
     if revision(db) == HEAD:
         return
-    with _alone(engine), db.write() as connection:
+    with _alone(db.engine), db.write() as connection:
         db.lock(connection, LOCK_MIGRATE)
         _upgrade(connection)
 

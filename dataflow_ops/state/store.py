@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Self
 
 import sqlalchemy as sa
@@ -15,7 +16,7 @@ from dataflow_ops.state.kept import Kept
 from dataflow_ops.state.leases import Leases
 from dataflow_ops.state.letters import Letters
 from dataflow_ops.state.lookup import Lookup
-from dataflow_ops.state.migrate import migrate_engine
+from dataflow_ops.state.migrate import migrate_database
 from dataflow_ops.state.outbox import Outbox
 from dataflow_ops.state.overview import Overview
 from dataflow_ops.state.pauses import Pauses
@@ -57,17 +58,19 @@ class StateStore(
 
     Args:
         url: ``sqlite:///FILE`` or ``postgresql://USER@HOST/NAME``. The schema is brought up to date.
+        patience_s: how long each call waits for a database that is away, this one too; for work that is
+            under way :data:`~dataflow_ops.state.database.PATIENCE_S`, none where a person waits for a word.
 
     Raises:
         ConfigError: not a URL that we can use.
         StateError: the database was made by a newer version of the program.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, patience_s: float = 0.0) -> None:
         self.url = url
-        self.db = Database(create_engine(url))
+        self.db = Database(create_engine(url), patience_s)
         try:
-            migrate_engine(self.db.engine)
+            migrate_database(self.db)
         except BaseException:
             self.close()
             raise
@@ -76,6 +79,16 @@ class StateStore(
     def engine(self) -> sa.Engine:
         """For :func:`~dataflow_ops.state.paging.bounded_pages` and for views."""
         return self.db.engine
+
+    def be_patient(self, seconds: float) -> None:
+        """From now on wait so long for a database that is away."""
+        self.db.patience_s = seconds
+
+    def hasty(self) -> Self:
+        """The same store, on the same connections, without patience: for whoever asks again by itself."""
+        other = copy.copy(self)
+        other.db = Database(self.db.engine)
+        return other
 
     def close(self) -> None:
         """Close all connections."""

@@ -7,6 +7,8 @@ from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
 
+from dataflow_ops.airflow import listener
+
 PREFIX = "/dataflow"
 """Under which the web app is mounted."""
 
@@ -19,6 +21,7 @@ class DataFlowPlugin(AirflowPlugin):
     """
 
     name = "dataflow"
+    listeners = [listener]  # noqa: RUF012  (Airflow's interface)
     react_apps = [  # noqa: RUF012  (Airflow's interface)
         {
             "name": "DataFlow run",

@@ -304,7 +304,11 @@ def test_only_what_another_attempt_helps_is_tried_again() -> None:
     assert decide(StorageFull("no space left"), 1, 3).action == RetryAction.FAIL
     assert decide(ConfigError("unknown key"), 1, 3).action == RetryAction.FAIL
     assert decide(DatabaseUnavailable("away"), 1, 3).action == RetryAction.DEFAULT
-    assert decide(RuntimeError("a worker was killed"), 1, 3).action == RetryAction.DEFAULT
+    assert decide(DatabaseUnavailable("away"), 8, 8).action == RetryAction.DEFAULT
+    assert decide(ConnectionResetError("a server restarts"), 8, 8).action == RetryAction.DEFAULT
+    assert decide(SystemExit("killed"), 8, 8).action == RetryAction.DEFAULT
+    assert decide(RuntimeError("nobody foresaw it"), 2, 8).action == RetryAction.DEFAULT
+    assert decide(RuntimeError("nobody foresaw it"), 3, 8).action == RetryAction.FAIL
 
 
 def test_a_paused_run_defers_and_goes_on(job: Path, tmp_path: Path) -> None:
