@@ -1,4 +1,4 @@
-"""A run from the first click to the last, on the live stack: triggered, watched, paused and resumed on the page."""
+"""A run on the live stack, from the first click to the last: triggered, watched, paused, resumed on the page."""
 
 from __future__ import annotations
 
