@@ -30,7 +30,6 @@ def test_a_silent_server_keeps_no_pause_waiting(monkeypatch: pytest.MonkeyPatch)
             raise Paused("enough")
 
     with socket.create_server(("127.0.0.1", 0)) as server:
-        with socket.create_connection(server.getsockname()) as client, pytest.raises(Paused):
-            client.settimeout(240)
+        with socket.create_connection(server.getsockname(), timeout=240) as client, pytest.raises(Paused):
             waited_for(lambda: client.recv(1), pause)
         assert len(asked) == 3
