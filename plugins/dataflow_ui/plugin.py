@@ -38,7 +38,7 @@ class DataFlowPlugin(AirflowPlugin):
     ]
 
     @cached_property
-    def fastapi_apps(self) -> list[dict[str, Any]]:
+    def fastapi_apps(self) -> list[dict[str, Any]]:  # type: ignore[override]
         """The web app, one for all who ask. FastAPI is imported here: by the API server alone."""
         from dataflow_ui.app import make_app
 

@@ -97,8 +97,9 @@ def _may_create(manager: Any, user: BaseUser, dag_id: str) -> bool:
         return False
     if not isinstance(manager, FabAuthManager):
         return False
+    fab: Any = manager  # its own user class is what get_user gives
     return any(
-        manager.is_authorized_custom_view(method="POST", resource_name=name, user=user)
+        fab.is_authorized_custom_view(method="POST", resource_name=name, user=user)
         for name in ("DAG Runs", f"DAG Run:{dag_id}")
     )
 

@@ -83,8 +83,8 @@ class Urgent(Body):
 def me(user: GetUserDep, place: PlaceDep, dataset: str = "", run: str = "") -> dict[str, Any]:
     """Who is asking, and what they may do with a data set, or with a run."""
     dags = subject_of(place, {"run": run, "dataset": dataset}).dag_ids
-    found = {right: all(may(user, right, dag_id) for dag_id in dags) for right in RIGHTS}
-    return {"user": user.get_name(), **found}
+    found: dict[str, Any] = {right: all(may(user, right, dag_id) for dag_id in dags) for right in RIGHTS}
+    return {"user": user.get_name()} | found
 
 
 @router.get("/run", dependencies=[reads])

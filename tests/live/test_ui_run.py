@@ -1,4 +1,4 @@
-"""A run on the live stack, from the first click to the last: triggered, watched, paused, resumed on the page."""
+"""A run on the live stack through the page alone: triggered, watched, paused, resumed."""
 
 from __future__ import annotations
 
