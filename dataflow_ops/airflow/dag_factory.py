@@ -28,6 +28,12 @@ Mode = Literal["full", "incremental"]
 
 RUNS: Final[dict[str, int]] = {"full": 1, "incremental": 4}
 """Most runs of a DAG at a time."""
+PAUSES: Final = {
+    "retry_delay": dt.timedelta(seconds=10),
+    "retry_exponential_backoff": 2,
+    "max_retry_delay": dt.timedelta(minutes=2),
+}
+"""Before another try: soon, since mostly a worker was lost, then ever later; ten minutes in all."""
 SINCE: Final = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
 """Airflow makes no task of a run of an earlier day; a backfill may reach far back."""
 
@@ -68,7 +74,7 @@ def corpus_dag(job: Path, home: Path, *, mode: Mode = "full", cores: int = 1, re
         default_args={
             "queue": CPU,
             "retries": retries,
-            "retry_delay": dt.timedelta(seconds=30),
+            **PAUSES,
             "retry_policy": OnlyWhereItHelps(),
             "weight_rule": "upstream",
         },
