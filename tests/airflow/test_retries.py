@@ -1,4 +1,4 @@
-"""How patient a task is: a lost worker is replaced soon, servers that are away for minutes turn no run red."""
+"""How patient a task is: a lost worker is replaced soon, servers away for minutes turn no run red."""
 
 from __future__ import annotations
 
