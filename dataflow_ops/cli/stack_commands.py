@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+import yaml
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -93,21 +94,27 @@ def down(
         typer.Option("--purge", help="Also remove databases, logs and secrets; data sets' files stay."),
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """End all components, in order; data stay, and the next `up` goes on with them."""
     layout = _layout(settings, home)
-    if not layout.folder.is_dir():
-        OUT.print(f"No stack in {layout.home}.", markup=False)
-        return
-    if purge and not yes:
+    there = layout.folder.is_dir()
+    if there and purge and not yes:
         typer.confirm(
             f"Remove {layout.folder} with its databases (users, runs, versions' records) and secrets?",
             abort=True,
         )
-    ended = control.down(layout, lambda line: ERR.print(line, markup=False))
+    ended = control.down(layout, lambda line: ERR.print(line, markup=False)) if there else 0
+    if there and purge:
+        control.purge(layout)
+    if as_json:
+        print_json({"home": str(layout.home), "ended": ended, "purged": there and purge})
+        return
+    if not there:
+        OUT.print(f"No stack in {layout.home}.", markup=False)
+        return
     OUT.print(f"{ended} component(s) ended; data stay in {layout.home}." if ended else "Nothing was running.")
     if purge:
-        control.purge(layout)
         OUT.print(f"Removed {layout.folder}.", markup=False)
 
 
@@ -137,6 +144,7 @@ def logs(
     home: StackHomeOption = None,
     lines: Annotated[int, typer.Option("-n", metavar="N", min=1, help="How many of the last lines.")] = 40,
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on as lines come in.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """The last lines of a component's log."""
     layout = _layout(settings, home)
@@ -146,9 +154,14 @@ def logs(
             f"no log of '{component}' in {layout.logs}; there are: {', '.join(known) or 'none'}"
         )
     shown = [component] if component else known
+    if follow and as_json:
+        raise ConfigError("--json gives what is there now: leave --follow out")
     if follow:
         files = [str(layout.log(name)) for name in shown]
         raise typer.Exit(subprocess.run(["tail", "-n", str(lines), "-F", *files], check=False).returncode)
+    if as_json:
+        print_json({name: control.tail(layout, name, lines).splitlines() for name in shown})
+        return
     for name in shown:
         title = "" if component else f"==> {name} <==\n"
         OUT.print(title + control.tail(layout, name, lines), markup=False)
@@ -180,15 +193,23 @@ def worker(
 
 
 @app.command()
-def compose(settings: SettingsOption = None) -> None:
+def compose(settings: SettingsOption = None, as_json: JsonOption = False) -> None:
     """Print docker-compose.yml as it follows from the settings file."""
-    OUT.print(compose_.compose(_settings(settings, None)), markup=False, end="")
+    text = compose_.compose(_settings(settings, None))
+    if as_json:
+        print_json(yaml.safe_load(text))
+    else:
+        OUT.print(text, markup=False, end="")
 
 
 @app.command()
-def env() -> None:
+def env(as_json: JsonOption = False) -> None:
     """Print fresh secrets for docker-compose.yml: `dataflow stack env > .env && chmod 600 .env`, once."""
-    OUT.print(compose_.env_file(), markup=False, end="")
+    text = compose_.env_file()
+    if as_json:
+        print_json(dict(line.split("=", 1) for line in text.splitlines() if "=" in line and line[0] != "#"))
+    else:
+        OUT.print(text, markup=False, end="")
 
 
 class _Progress:
