@@ -109,7 +109,7 @@ class Backfill:
                 f"backfill {self._id} is under way already, driven by {held};"
                 f" `dataflow backfills show {self._id}` says how far it is"
             )
-        beat = LeaseBeat(self._state, held, LEASE_S)
+        beat = LeaseBeat(self._state.hasty(), held, LEASE_S)
         try:
             self._state.move_backfill(self._id, "RUNNING", only_from=("RUNNING", "FAILED"))
             days = self._state.backfill_days(self._id)
@@ -170,7 +170,7 @@ class Backfill:
         held = self._taken(day)
         if held is None:
             return
-        beat = LeaseBeat(self._state, held, LEASE_S)
+        beat = LeaseBeat(self._state.hasty(), held, LEASE_S)
         try:
             plan = self._planned(day)
             if plan is None:

@@ -14,6 +14,7 @@ from dataflow_ops.pipeline.backfill_plan import Request
 from dataflow_ops.pipeline.driver import Reporter
 from dataflow_ops.pipeline.run import dry_run_of
 from dataflow_ops.state.backfills import BackfillRecord
+from dataflow_ops.state.database import PATIENCE_S
 
 
 def airflow_if_up(home_path: Path, note: Callable[[str], object]) -> AirflowApi | None:
@@ -83,6 +84,7 @@ def drive(
         ConfigError: its days run in Airflow, and it is away.
         DataFlowError: see :meth:`Backfill.go`.
     """
+    book.state.be_patient(PATIENCE_S)
     begun = [d.run_id for d in book.open_days(record) if d.run_id]
     in_airflow = any(run_id.startswith(BY_AIRFLOW) for run_id in begun)
     if in_airflow and api is None:

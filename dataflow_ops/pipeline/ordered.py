@@ -267,4 +267,4 @@ def _is_over(state: StateStore, gate: Lease, patience: Patience) -> bool:
 def _keep(state: StateStore, run: RunRecord, seconds: float) -> LeaseBeat | None:
     """Begin to renew the run's turn; None where it has none to keep."""
     held = state.lease(run.dataset, GATE, "")
-    return LeaseBeat(state, held, seconds) if held is not None and held.owner == run.run_id else None
+    return LeaseBeat(state.hasty(), held, seconds) if held is not None and held.owner == run.run_id else None

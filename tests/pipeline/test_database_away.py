@@ -11,8 +11,11 @@ import pytest
 import sqlalchemy as sa
 
 from dataflow_ops.errors import DatabaseUnavailable
+from dataflow_ops.pipeline.backfill_control import BackfillBook
+from dataflow_ops.pipeline.backfill_drive import drive
+from dataflow_ops.pipeline.backfill_plan import request_of
 from dataflow_ops.state.store import StateStore
-from tests.pipeline import inside
+from tests.pipeline import by_day, inside
 from tests.pipeline.inside import published
 from tests.state.gate import Gate
 
@@ -87,6 +90,39 @@ def test_a_transaction_that_breaks_in_the_midst_costs_no_attempt(
     assert ended.state == "SUCCEEDED"
     assert published(tmp_path / "home") == wanted
     assert attempts(gate.url) == {1}
+
+
+class Restarts:
+    """Hears how a backfill goes, and restarts the database between its days."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+        self.ended: list[tuple[str, str]] = []
+
+    def begins(self, record: Any, days: int, done: int, where: str) -> None:
+        pass
+
+    def day_begins(self, day: str, why: str) -> None:
+        pass
+
+    def day_ended(self, day: str, state: str, detail: str) -> None:
+        self.ended.append((day, state))
+        self._gate.shut()
+        self._gate.open_after(1.0)
+
+    def note(self, message: str) -> None:
+        pass
+
+
+def test_a_backfill_goes_on_too(gate: Gate, tmp_path: Path) -> None:
+    request = request_of(by_day.build(tmp_path / "in", files=2), *by_day.DAYS[:2])
+    watch = Restarts(gate)
+    with BackfillBook(tmp_path / "home", create=True) as book:
+        record, _ = book.begin(request, "somebody")
+        assert record is not None
+        ended = drive(book, request, record, None, watch, lambda _: inside.Notes(), 0, 1)
+    assert watch.ended == [(day, "DONE") for day in by_day.DAYS[:2]]
+    assert ended.state == "DONE"
 
 
 def test_one_that_stays_away_ends_the_run(job: Path, gate: Gate, tmp_path: Path) -> None:
