@@ -311,6 +311,11 @@ class RunSettings(Section):
     memory_budget_mb: Annotated[int, Field(ge=256)] = 1500
     max_source_loss: Share = 0.95
     """A source that loses more than this in one step raises an alarm."""
+    max_bundles: Annotated[int, Field(ge=1, le=1024)] = 256
+    """Most tasks of an orchestrator in one step."""
+    chunks_per_bundle: Annotated[int, Field(ge=1)] = 16
+    """Chunks in one such task, as long as ``max_bundles`` allows: about 15 minutes of the slowest step at
+    256 MB a chunk on two cores."""
 
 
 class DriftSettings(Section):

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-
-import pyarrow as pa
+from typing import TYPE_CHECKING
 
 from dataflow_ops.errors import ConservationError
+
+if TYPE_CHECKING:  # state is opened by tasks that touch no rows, and in parents of forked tasks
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,13 +106,13 @@ def _steps(start: Start, cores: int, common: dict[str, str]) -> Any:
     """The steps one after the other, grouped by layer; return the last one."""
     ranges: dict[str, Any] = {}
     with TaskGroup("ranges", group_display_name="Bundles · 分组"):
-        for by in dict.fromkeys(by for step, _, by in STEPS if step != "discover"):
-            ranges[by] = Ranges(task_id=by, task_display_name=by.replace("_", " "), partitioning=by)
-            start >> ranges[by]
+        for step, _, _ in STEPS[1:]:
+            ranges[step] = Ranges(task_id=step, task_display_name=shown(step).title, step=step)
+            start >> ranges[step]
     previous: Any = start
     for layer in LAYERS:
         with TaskGroup(layer, group_display_name=LAYER_TITLES.get(layer, layer)):
-            for step, of, by in STEPS:
+            for step, of, _ in STEPS:
                 if of != layer or step == "discover":
                     continue
                 task = Bundle.partial(
@@ -125,7 +125,7 @@ def _steps(start: Start, cores: int, common: dict[str, str]) -> Any:
                     trigger_rule="none_failed",
                     map_index_template="{{ task.name }}",
                     **common,
-                ).expand(bundle=ranges[by].output)
+                ).expand(bundle=ranges[step].output)
                 previous >> task
                 previous = task
     return previous

@@ -15,6 +15,7 @@ from dataflow_ops.airflow.assets import tell, tell_nothing
 from dataflow_ops.airflow.processes import allow_children
 from dataflow_ops.airflow.triggers import ResumeTrigger
 from dataflow_ops.airflow.waits import held_back, leave_turn, turn
+from dataflow_ops.pipeline.flow import partitioning
 
 
 def our_run_id(context: Any) -> str:
@@ -136,16 +137,22 @@ class Start(Pausable):
 
 
 class Ranges(BaseOperator):
-    """Lists one partitioning's bundles: Airflow maps over return values only."""
+    """Lists one step's bundles: Airflow maps over return values only.
 
-    def __init__(self, *, partitioning: str, **kwargs: Any) -> None:
+    Args:
+        step: the step.
+    """
+
+    def __init__(self, *, step: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.partitioning = partitioning
+        self.step = step
 
     def execute(self, context: Any) -> list[dict[str, Any]]:
-        """References to the bundles that steps of this partitioning are mapped over; none in a dry run."""
+        """References to the step's bundles; none in a dry run, nor where it has nothing to do."""
         started = context["ti"].xcom_pull(task_ids="start")
-        of = started["bundles"].get(self.partitioning, 0)
+        of = 0 if self.step in started["idle"] else started["bundles"][partitioning(self.step)]
+        if not of:
+            self.log.info("Nothing to do; the log of 'start' says why")
         return [
             {"run_id": started["run_id"], "until": started["until"], "index": i, "of": of} for i in range(of)
         ]

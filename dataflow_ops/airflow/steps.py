@@ -66,4 +66,5 @@ def shown(step: str) -> Shown:
 
 def queue_of(task_id: str) -> str:
     """The queue of a task of a corpus's DAG, from its id (``<layer>.<step>``, ``publish``, …)."""
-    return shown(task_id.rpartition(".")[2]).queue
+    group, _, name = task_id.rpartition(".")
+    return CPU if group == "ranges" else shown(name).queue

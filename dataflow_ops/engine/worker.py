@@ -30,6 +30,7 @@ class Worker(AbstractContextManager["Worker"]):
     def __init__(self, context: RunContext, build: StepBuilder) -> None:
         self._state = StateStore(context.state_url, context.patience_s)
         self._steps: Mapping[str, Step] = build(context)
+        self._used: dict[str, Step] = {}
         self._index = OutputIndex(self._state, context.run_id)
         self._generation = 0
         blobs = LocalStore(context.root, context.disk)
@@ -47,7 +48,8 @@ class Worker(AbstractContextManager["Worker"]):
         if generation != self._generation:
             self._index.forget()
             self._generation = generation
-        return run_task(self._deps, self._steps[spec.step], spec, self._index, numbers)
+        step = self._used[spec.step] = self._steps[spec.step]
+        return run_task(self._deps, step, spec, self._index, numbers)
 
     def __enter__(self) -> Self:
         return self
@@ -59,7 +61,7 @@ class Worker(AbstractContextManager["Worker"]):
 
     def close(self) -> None:
         """Close the state store and what the steps hold (child processes)."""
-        for step in self._steps.values():
+        for step in self._used.values():
             close: Callable[[], None] | None = getattr(step, "close", None)
             if close is not None:
                 close()

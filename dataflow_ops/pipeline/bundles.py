@@ -13,18 +13,12 @@ from dataflow_ops.engine.faults import told_plainly
 from dataflow_ops.engine.runner import TaskOutcome
 from dataflow_ops.errors import DataFlowError, SourceChanged
 from dataflow_ops.job_file import load_job
+from dataflow_ops.pipeline.ahead import nothing_to_do
 from dataflow_ops.pipeline.driver import RunFailed, RunPaused, StepReport
-from dataflow_ops.pipeline.finish import finish
 from dataflow_ops.pipeline.flow import STEPS, partitions, steps_until
 from dataflow_ops.pipeline.home import open_home
-from dataflow_ops.pipeline.run import dry_run_of
 from dataflow_ops.pipeline.session import Session, create_run, data_date_of
 from dataflow_ops.state.database import PATIENCE_S
-
-MAX_BUNDLES = 256
-"""Most mapped tasks of a step: an orchestrator's task costs about a second whatever is in it."""
-CHUNKS_PER_BUNDLE = 16
-"""About 15 minutes of the slowest step at 256 MB a chunk on two cores."""
 
 Log = Callable[[str], Any]
 
@@ -38,6 +32,7 @@ class Started:
         until: its last layer; None for all.
         promote: whether its version may become current by itself.
         bundles: partitioning -> number of bundles that its steps are mapped over.
+        idle: steps without anything to do, which have no bundle: after the last layer, or done already.
         dry_run: whether nothing was started: there is no run, and no bundle.
         found: of a dry run, what the sources hold (:func:`~dataflow_ops.pipeline.run.dry_run_of`).
     """
@@ -48,6 +43,7 @@ class Started:
     bundles: dict[str, int]
     dry_run: bool = False
     found: dict[str, Any] = field(default_factory=dict)
+    idle: list[str] = field(default_factory=list)
 
 
 class LogReporter:
@@ -116,6 +112,8 @@ def start_run(
     settings = load_job(job, overrides)
     date = data_date or data_date_of(settings, moment)
     if dry_run:
+        from dataflow_ops.pipeline.run import dry_run_of
+
         found = dry_run_of(settings, until, mode=mode, data_date=date, home_path=home_path)
         return _looked(run_id, until, promote or not overrides, found, log)
     home = open_home(home_path, patience_s=PATIENCE_S)
@@ -135,14 +133,15 @@ def start_run(
         session.begin()
         with _end_recorded(session):
             session.discover()
+            idle = nothing_to_do(session, until)
         numbers, chunks = session.driver.numbers(), session.driver.chunk_ids()
     bundles: dict[str, int] = {}
     for step, _, by in STEPS:
         count = len(partitions(step, numbers, chunks))
-        size = CHUNKS_PER_BUNDLE if by == "chunk" else max(1, count // 16)
+        size = settings.run.chunks_per_bundle if by == "chunk" else max(1, count // 16)
         # A step over nothing still has one bundle: an empty day is a successful run of zero documents.
-        bundles[by] = max(1, min(MAX_BUNDLES, -(-count // size)))
-    return Started(run_id, until, promote or not overrides, bundles)
+        bundles[by] = max(1, min(settings.run.max_bundles, -(-count // size)))
+    return Started(run_id, until, promote or not overrides, bundles, idle=idle)
 
 
 def _looked(run_id: str, until: str | None, promote: bool, found: dict[str, Any], log: Log) -> Started:
@@ -202,6 +201,8 @@ def finish_run(
     Raises:
         DataFlowError: no version could be made; the run is FAILED.
     """
+    from dataflow_ops.pipeline.finish import finish
+
     home = open_home(home_path, create=False, patience_s=PATIENCE_S)
     with Session(home, run_id, 0, LogReporter(log)) as session, _end_recorded(session):
         result = finish(session, until=until, promote=promote)

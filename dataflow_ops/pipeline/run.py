@@ -145,7 +145,7 @@ def dry_run_of(
         settings = in_interval(settings, mode, date)
         listing = list_sources(settings)
     # Steps check their own settings when they are built: names of rules, the tokenizer's file.
-    build_steps(RunContext("dry-run", settings, Path(os.devnull), "sqlite://"))
+    dict(build_steps(RunContext("dry-run", settings, Path(os.devnull), "sqlite://")))
     found = DiscoverStep(settings, listing).chunks()
     rows: list[dict[str, Any]] = []
     for source in settings.sources:

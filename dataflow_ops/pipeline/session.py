@@ -10,10 +10,8 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from zoneinfo import ZoneInfo
-
-import pyarrow as pa
 
 from dataflow_ops.engine.context import Hooks, NoHooks, RunContext, owner_is_gone
 from dataflow_ops.engine.pool import Pool
@@ -22,7 +20,6 @@ from dataflow_ops.engine.tidy import tidy
 from dataflow_ops.errors import ConfigError, DataFlowError, IllegalMove, LeaseLost
 from dataflow_ops.job_file import parse_job
 from dataflow_ops.pipeline.build import build_steps
-from dataflow_ops.pipeline.days import in_interval, listing_of
 from dataflow_ops.pipeline.driver import Driver, Reporter
 from dataflow_ops.pipeline.home import Home
 from dataflow_ops.settings import JobSettings
@@ -31,6 +28,9 @@ from dataflow_ops.state.store import StateStore
 from dataflow_ops.storage.chunk_store import ChunkStore
 from dataflow_ops.storage.local import LocalStore
 from dataflow_ops.values import Claim
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def data_date_of(settings: JobSettings, moment: dt.datetime | None = None) -> str:
@@ -78,6 +78,8 @@ def create_run(
     date = data_date or data_date_of(settings)
     state = StateStore(home.state_url)
     try:
+        from dataflow_ops.pipeline.days import in_interval
+
         own = in_interval(settings, mode, date, state)
         if run_id:
             known = state.get_run(run_id)
@@ -166,6 +168,9 @@ class Session(AbstractContextManager["Session"]):
         listing: pa.Table | None = self._list() if discover else None
         self.pool = Pool(self.context, build_steps, workers)
         self.steps = build_steps(self.context, listing)
+        if discover:
+            # Steps check their own settings when they are made: what is wrong is told before work begins.
+            self.steps = dict(self.steps)
         self.driver = Driver(
             self.context, self.steps, self.state, self.chunks, self.pool, reporter, has_listing=discover
         )
@@ -209,6 +214,8 @@ class Session(AbstractContextManager["Session"]):
         self.driver.discover()
 
     def _list(self) -> pa.Table:
+        from dataflow_ops.pipeline.days import listing_of
+
         return listing_of(self.settings, self.state, self.chunks, self._reporter.note)
 
     def begin(self) -> None:

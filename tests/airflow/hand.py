@@ -66,8 +66,8 @@ class ByHand:
         operator.render_template_fields(self.context)
         return self._kept("start", operator.execute(self.context))
 
-    def bundles(self, by: str) -> list[dict[str, Any]]:
-        return self._kept(f"ranges.{by}", self.dag.get_task(f"ranges.{by}").execute(self.context))
+    def bundles(self, step: str) -> list[dict[str, Any]]:
+        return self._kept(f"ranges.{step}", self.dag.get_task(f"ranges.{step}").execute(self.context))
 
     def bundle(self, step: str, reference: dict[str, Any]) -> dict[str, Any]:
         return self._kept(
@@ -96,8 +96,8 @@ class ByHand:
         from dataflow_ops.pipeline.flow import STEPS
 
         self.start()
-        for step, _, by in STEPS[1:]:
-            for reference in self.bundles(by):
+        for step, _, _ in STEPS[1:]:
+            for reference in self.bundles(step):
                 self.bundle(step, reference)
         return self.finish()
 

@@ -30,7 +30,7 @@ def run(tmp_path: Path) -> ByHand:
     found = ByHand(job, tmp_path / "home")
     found.start()
     for step in ("fetch", "parse"):
-        for reference in found.bundles("chunk"):
+        for reference in found.bundles("fetch"):
             found.bundle(step, reference)
     return found
 
@@ -56,7 +56,7 @@ def filtered(home: Path) -> dict[str, set[int]]:
 
 
 def test_what_the_task_itself_works_on_is_given_back(run: ByHand, monkeypatch: pytest.MonkeyPatch) -> None:
-    [reference] = run.bundles("chunk")
+    [reference] = run.bundles("fetch")
     operator = run.operator("filter", reference)
     process = FilterStep.process
 
@@ -74,7 +74,7 @@ def test_what_the_task_itself_works_on_is_given_back(run: ByHand, monkeypatch: p
 
 
 def test_so_is_what_its_workers_work_on(run: ByHand) -> None:
-    [reference] = run.bundles("chunk")
+    [reference] = run.bundles("fetch")
     operator = run.operator("filter", reference)
     operator.cores = 1
 

@@ -101,7 +101,7 @@ def test_a_systemic_fault_fails_the_task_and_the_run(
 ) -> None:
     run = ByHand(job, tmp_path)
     run.start()
-    [reference, *_] = run.bundles("chunk")
+    [reference, *_] = run.bundles("fetch")
 
     def full(*_: Any, **__: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -187,13 +187,11 @@ def test_a_dry_run_begins_nothing(job: Path, tmp_path: Path) -> None:
     run = ByHand(job, tmp_path / "home", dry_run=True)
     started = run.start()
     assert started["dry_run"] is True
-    assert run.bundles("chunk") == run.bundles("all") == []
+    assert run.bundles("fetch") == run.bundles("unite") == []
     with pytest.raises(AirflowSkipException):
         run.finish()
     assert run.gate()["ending"] == "dry_run"
-    assert not (tmp_path / "home" / "data").exists()
-    with pytest.raises(ConfigError, match="no runs yet"):
-        status_of(tmp_path / "home", None)
+    assert not (tmp_path / "home").exists()
 
 
 def test_an_unknown_layer_or_override_is_told(job: Path, tmp_path: Path) -> None:
@@ -235,8 +233,8 @@ def test_a_pause_before_publishing_holds(job: Path, tmp_path: Path) -> None:
 
     run = ByHand(job, tmp_path)
     run.start()
-    for step, _, by in STEPS[1:]:
-        for reference in run.bundles(by):
+    for step, _, _ in STEPS[1:]:
+        for reference in run.bundles(step):
             run.bundle(step, reference)
     with StateStore(f"sqlite:///{tmp_path}/state.db") as state:
         state.set_pause("run", run.run_id, "somebody", "wait")
@@ -253,8 +251,8 @@ def test_the_same_task_delivered_twice_does_its_work_once(job: Path, tmp_path: P
 
     run = ByHand(job, tmp_path)
     run.start()
-    for step, _, by in STEPS[1:]:
-        for reference in run.bundles(by):
+    for step, _, _ in STEPS[1:]:
+        for reference in run.bundles(step):
             with ThreadPoolExecutor(2) as pool:
                 twins = [pool.submit(run.operator(step, reference).execute, run.context) for _ in range(2)]
             one, other = (twin.result() for twin in twins)
@@ -284,9 +282,9 @@ def test_days_take_their_turn_at_the_ordered_steps(job: Path, tmp_path: Path) ->
     for run in (first, second):
         run.start()
         for step in ("fetch", "parse", "filter", "sign"):
-            for reference in run.bundles("chunk"):
+            for reference in run.bundles("fetch"):
                 run.bundle(step, reference)
-    [reference, *_] = second.bundles("key_prefix")
+    [reference, *_] = second.bundles("exact")
     with pytest.raises(TaskDeferred) as deferred:
         second.bundle("exact", reference)
     assert deferred.value.trigger.turn is True
@@ -316,7 +314,7 @@ def test_a_paused_run_defers_and_goes_on(job: Path, tmp_path: Path) -> None:
 
     run = ByHand(job, tmp_path)
     run_id = run.start()["run_id"]
-    [reference, *_] = run.bundles("chunk")
+    [reference, *_] = run.bundles("fetch")
     with StateStore(f"sqlite:///{tmp_path}/state.db") as state:
         state.set_pause("run", run_id, "somebody", "lunch")
         with pytest.raises(TaskDeferred) as deferred:

@@ -49,9 +49,59 @@ def test_bundles_are_a_local_run_in_pieces(tmp_path: Path) -> None:
     flip(largest(home, "data/discover/*/*.chunks.parquet"))
     with pytest.raises(RunFailed, match="start the run again"):
         run_steps(home, started, ("sign",))
-    assert start(job, home) == started
+    again = start(job, home)
+    assert (again.bundles, again.idle) == (started.bundles, ["fetch", "parse", "filter"])
     run_steps(home, started, STEP_NAMES[4:])
     assert finish_run(home, "day-1", log=quiet)["state"] == "SUCCEEDED"
     assert finish_run(home, "day-1", log=quiet)["state"] == "SUCCEEDED", "a retry of the last call"
     inside.run(job, tmp_path / "local")
     assert shipped(home) == shipped(tmp_path / "local")
+
+
+def test_what_is_done_is_seen_before_any_bundle_is_started(tmp_path: Path) -> None:
+    job = inside.sources(tmp_path / "in", files=3)
+    home = tmp_path / "home"
+    run_steps(home, start(job, home), STEP_NAMES[1:])
+    finish_run(home, "day-1", log=quiet)
+    told: list[str] = []
+
+    def idle(name: str, **more: Any) -> list[str]:
+        return start_run(job, home, mode="full", run_id=name, log=told.append, **more).idle
+
+    assert idle("day-2") == list(STEP_NAMES[1:])
+    assert any(line.startswith("export:") and "done already" in line for line in told)
+    version = finish_run(home, "day-2", log=quiet)
+    assert version["state"] == "SUCCEEDED"
+    assert idle("day-3", until="filter") == list(STEP_NAMES[1:])
+    assert idle("day-4", overrides=["clean.boilerplate_filter.min_text_len=150"]) == ["fetch", "parse"]
+    # An output that is gone, or of another size, is not done.
+    largest(home, "data/label/*/*.labels.parquet").unlink()
+    assert idle("day-5") == list(STEP_NAMES[1 : STEP_NAMES.index("label")])
+    short = largest(home, "data/parse/*/*.text.parquet")
+    short.write_bytes(short.read_bytes()[:-1])
+    assert idle("day-6") == ["fetch"]
+
+
+def test_a_day_looks_no_further_than_the_steps_that_days_take_in_turn(tmp_path: Path) -> None:
+    job = inside.sources(tmp_path / "in", files=3)
+    home = tmp_path / "home"
+
+    def day(name: str) -> Started:
+        return start_run(job, home, mode="incremental", run_id=name, data_date="2026-01-05", log=quiet)
+
+    run_steps(home, day("one"), STEP_NAMES[1:])
+    assert day("two").idle == ["fetch", "parse", "filter", "sign"]
+
+
+def test_the_job_says_how_many_bundles(tmp_path: Path) -> None:
+    job = inside.sources(tmp_path / "in", files=6)
+
+    def bundles(name: str, *overrides: str) -> int:
+        home = tmp_path / name
+        started = start_run(job, home, mode="full", run_id=name, overrides=overrides, log=quiet)
+        return started.bundles["chunk"]
+
+    chunks = bundles("each", "run.chunks_per_bundle=1")
+    assert chunks > 2
+    assert bundles("few", "run.chunks_per_bundle=1", "run.max_bundles=2") == 2
+    assert bundles("one") == 1
