@@ -10,12 +10,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 import psycopg
 
 from dataflow_ops.stack.environment import LOCAL_SETTINGS
@@ -142,6 +143,15 @@ class Runs:
                 return str(state)
             time.sleep(1)
         raise TimeoutError(f"{dag} {run}: not within {timeout_s:.0f} s")
+
+    def cpu_seconds(self) -> float:
+        """CPU time of all processes of the stack since it is up."""
+        total = 0.0
+        above = psutil.Process(self.stack.pid("supervisor"))
+        for process in (above, *above.children(recursive=True)):
+            with suppress(psutil.Error):
+                total += sum(process.cpu_times()[:4])
+        return total
 
     def seconds(self, dag: str, run: str) -> float:
         """From the trigger to the end of the run."""

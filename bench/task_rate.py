@@ -16,6 +16,7 @@ The exit code is 1 where a bar is missed.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -48,6 +49,7 @@ def build(base: Path, bundles: int) -> None:
 
 def rates(runs: Runs, bundles: int, bars: Bars) -> None:
     """The run up to filter, with all its bundles."""
+    before = runs.cpu_seconds()
     run = runs.trigger("many__full", until="filter")
     ended = runs.wait("many__full", run)
     spans = runs.spans("many__full", run)
@@ -57,6 +59,12 @@ def rates(runs: Runs, bundles: int, bars: Bars) -> None:
     tasks = sum(span.tasks for span in spans)
     took = runs.seconds("many__full", run)
     say(f"the whole run: {ended}, {tasks} tasks in {took:.0f} s, {tasks / took:.2f} tasks/s")
+    each, cores = (runs.cpu_seconds() - before) / tasks, os.cpu_count() or 1
+    share = each * tasks / took / cores
+    say(
+        f"{each:.2f} CPU s a task in all processes of the stack, which had {share:.0%} of {cores} cores:"
+        f" with all of them {cores / each:.2f} tasks/s"
+    )
 
 
 def idle(runs: Runs, dag: str, bars: Bars, prepare: dict[str, object]) -> None:
