@@ -202,7 +202,7 @@ def question(
     base = str(conf.get("api", "base_url", fallback="") or "").rstrip("/")
     version, dataset = published["version"], published["dataset"]
     report = f"{base}/dataflow/api/versions/report?" + urlencode({"dataset": dataset, "version": version})
-    run = f"{base}/dags/{quote(dag_id)}/runs/{quote(run_id)}"
+    run = f"{base}/dags/{quote(dag_id)}/runs/{quote(run_id, safe=':+')}"
     lines = [
         f"**{version}**: {published['documents']:,} documents, {published['tokens']:,} tokens.",
         "",

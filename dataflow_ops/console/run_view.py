@@ -17,8 +17,10 @@ from dataflow_ops.state.records import PauseFlag, RunRecord, VersionRecord
 
 REPORT = "dataflow/api/run/report"
 """Relative to wherever Airflow is served."""
+AT_HAND = ("RUNNING", "PAUSED")
+"""States of tasks that somebody works on, or stopped working on because of a pause."""
 AT_WORK = 500
-"""Tasks at work that are looked at."""
+"""Of these, tasks that are looked at."""
 
 
 def summary(place: Place, run_id: str) -> dict[str, Any]:
@@ -32,10 +34,11 @@ def summary(place: Place, run_id: str) -> dict[str, Any]:
     totals, complete = place.sums.totals(run_id, until)
     before_run, before = full_before(place, row, until)
     flag = place.state.paused(run_id, row.dataset)
-    running = place.state.tasks_in(run_id, ("RUNNING",), list(LAYER_OF), AT_WORK) if is_live(row) else []
+    few = place.state.tasks_in(run_id, AT_HAND, list(LAYER_OF), AT_WORK) if is_live(row) else []
+    running = [task for task in few if task.state == "RUNNING"]
     version = next((v for v in place.state.versions(row.dataset) if v.run_id == run_id), None)
     groups, letters_known = place.sums.letters(run_id, until)
-    tasks = _tasks(totals, running)
+    tasks = _tasks(totals, few)
     work = work_of(totals, before, row.until_layer)
     layer = _layer(row, totals)
     came, share = _came(layer, totals, row), _share(layer, work, row)
@@ -71,12 +74,13 @@ def summary(place: Place, run_id: str) -> dict[str, Any]:
     }
 
 
-def _tasks(totals: Totals, running: list[TaskGlance]) -> dict[str, int]:
-    """State → tasks. What is at work is counted afresh: sums of steps may be some seconds old."""
+def _tasks(totals: Totals, few: list[TaskGlance]) -> dict[str, int]:
+    """State → tasks. What is at work or stopped in its midst is counted afresh: sums may be seconds old."""
     counts: Counter[str] = Counter()
     for one in totals.values():
         counts.update(one.tasks)
-    counts["RUNNING"] = len(running)
+    counts.update({state: -counts[state] for state in AT_HAND})
+    counts.update(task.state for task in few)
     return {state: number for state, number in sorted(counts.items()) if number}
 
 

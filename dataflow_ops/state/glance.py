@@ -146,7 +146,8 @@ class Glance:
             run_id: the run.
             step: the step.
             limit: most to return.
-            rule: only those in which this rule rejected something, among :data:`FAR` times as many.
+            rule: only those in which this rule (the empty string: any rule) rejected something, among
+                :data:`FAR` times as many.
             until: none that ended after this moment: for a run that has ended, so that the tasks of later
                 runs need not be walked past.
         """
@@ -169,9 +170,9 @@ class Glance:
             if rule is None:
                 return found
             c = rule_hit.c
-            hit = sa.select(c.task_key).where(
-                self.db.among(c.task_key, [t.key for t in found]), c.rule == rule, c.hits > 0
-            )
+            hit = sa.select(c.task_key).where(self.db.among(c.task_key, [t.key for t in found]), c.hits > 0)
+            if rule:
+                hit = hit.where(c.rule == rule)
             hits = set(connection.execute(hit).scalars())
         return [t for t in found if t.key in hits][:limit]
 

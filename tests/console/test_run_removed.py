@@ -50,6 +50,13 @@ def test_rules_and_documents_are_those_of_the_audit(made: Made, place: Place) ->
     assert found["cli"] == f"dataflow audit {made.run} --n 50"
 
 
+def test_whatever_the_seed_chunks_that_removed_something_are_looked_into(made: Made, place: Place) -> None:
+    tasks = place.state.newest_tasks(made.run, "parse", 1000)
+    removing = place.state.newest_tasks(made.run, "parse", 1000, rule="")
+    assert 0 < len(removing) < len(tasks) / 2
+    assert all(removed(place, made.run, "parse", seed=seed)["documents"] for seed in range(8))
+
+
 def test_one_layer_one_rule_another_seed(made: Made, place: Place) -> None:
     assert {d["step"] for d in removed(place, made.run, "dedup", n=50)["documents"]} == {"confirm"}
     assert {r["layer"] for r in removed(place, made.run, "parse")["rules"]} == {"parse"}

@@ -76,10 +76,10 @@ def test_a_pause_shows_how_far_it_has_come(made: Made, place: Place) -> None:
     link(place, "now", made.run, "discover", "fetch")
     specs = plan(place, "now", made.run, "parse")
     claims = [place.state.claim(spec.key, "me") for spec in specs[:3]]
+    assert summary(place, "now")["tasks"]["RUNNING"] == 3
     actions.pause(place, "now", "run", "ann", "the disk is full")
     assert claims[0] is not None
-    place.state.pause_task(claims[0], 1)
-    place.sums.forget("now")
+    place.state.pause_task(claims[0], 1)  # sums are kept for seconds; this is counted afresh
     found = summary(place, "now")
     assert found["pause"] | {"since": 0} == {
         "scope": "run",

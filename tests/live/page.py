@@ -58,7 +58,7 @@ class Page:
 
     def open_run(self, dag_id: str, run_id: str) -> None:
         """Open the DataFlow tab of a run by its address."""
-        self.open(f"/dags/{quote(dag_id, safe='')}/runs/{quote(run_id, safe='')}/plugin/dataflow-run")
+        self.open(f"/dags/{quote(dag_id, safe='')}/runs/{quote(run_id, safe=':+')}/plugin/dataflow-run")
 
     def wait(self, what: str, until: Callable[[], T | None], timeout_s: float = PATIENCE_S) -> T:
         """The first true value of ``until``.

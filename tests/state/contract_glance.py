@@ -26,6 +26,7 @@ class GlanceContract(StoreCase):
         newest = store.newest_tasks("r1", "parse", 2)
         assert [t.partition for t in newest] == ["ccc", "bb"]
         assert [t.partition for t in store.newest_tasks("r1", "parse", 5, rule="odd")] == ["bb"]
+        assert [t.partition for t in store.newest_tasks("r1", "parse", 2, rule="")] == ["ccc", "bb"]
         until = newest[1].ended_at
         assert [t.partition for t in store.newest_tasks("r1", "parse", 5, until=until)] == ["bb", "a"]
         assert store.newest_tasks("r1", "filter", 5) == []

@@ -72,7 +72,7 @@ def pages(args: argparse.Namespace) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     for run in args.run or []:
         dag_id, _, run_id = run.partition("/")
-        path = f"/dags/{quote(dag_id, safe='')}/runs/{quote(run_id, safe='')}/plugin/{args.run_route}"
+        path = f"/dags/{quote(dag_id, safe='')}/runs/{quote(run_id, safe=':+')}/plugin/{args.run_route}"
         found.append((f"run-{''.join(c if c.isalnum() else '_' for c in run_id)}", path))
     for view in args.views:
         query = {"view": view} | ({"dataset": args.dataset} if args.dataset else {})

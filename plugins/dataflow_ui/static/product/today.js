@@ -88,12 +88,12 @@ function Now({ entry }) {
           row(
             { gap: 1.5, rowGap: 0 },
             h(StateBadge, { state: run.state, tones: RUN_TONES, words: "run_state", size: "sm" }),
-            h(RunName, { run }, run.layer ? t(`layer.${run.layer}`) : t(`mode.${run.mode}`)),
+            h(RunName, { run }, t(`mode.${run.mode}`)),
             text({ fontVariantNumeric: "tabular-nums" }, f.progress(run.progress)),
             run.urgent && h(Tag, { tone: "warning", icon: "bolt" }, t("run.urgent")),
           ),
           box({ mt: 1 }, h(ProgressBar, { value: run.progress, label: t("run.progress"), tone: run.state === "PAUSED" ? "deferred" : "brand", height: 1.5 })),
-          box({ fontSize: "xs", color: "fg.muted", mt: 0.5 }, t(`mode.${run.mode}`)),
+          run.layer && box({ fontSize: "xs", color: "fg.muted", mt: 0.5 }, t(`layer.${run.layer}`)),
         ),
       ),
     );

@@ -109,7 +109,7 @@ export function Letters({ run, layer, every, rights }) {
     {
       id: "dataflow-letters",
       title: t("letters.title"),
-      note: total > 0 ? t("letters.note", { count: f.number(total), groups: groups.length }) : null,
+      note: total > 0 ? t("letters.note", { count: f.number(total) }) : null,
       flush: groups.length > 0,
       aside: groups.length > 0 && h(CliLine, { command: poll.data.cli, maxW: "22rem" }),
     },
