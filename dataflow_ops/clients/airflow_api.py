@@ -190,6 +190,11 @@ class AirflowApi(AbstractContextManager["AirflowApi"]):
         if not self._token:
             body = {"username": self.login.user, "password": self.login.password}
             answer = self._send("POST", "/auth/token", {}, body)
+            if answer.status_code == httpx.codes.UNAUTHORIZED:
+                # While its database is away Airflow refuses every login, so once is not enough.
+                if not self.is_healthy():
+                    raise AirflowAway(f"Airflow at {self.login.url} is not well")
+                answer = self._send("POST", "/auth/token", {}, body)
             if answer.status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
                 raise AirflowRefused(
                     f"Airflow at {self.login.url} refused user '{self.login.user}'; the login comes from"

@@ -108,6 +108,30 @@ def test_a_server_in_trouble_is_asked_again_later_and_no_message_holds_the_passw
     assert "secret" not in str(met.value) + repr(api.login)
 
 
+@pytest.mark.parametrize("database", ["unhealthy", "healthy"])
+def test_a_login_refused_for_want_of_a_database_is_no_refusal(database: str) -> None:
+    """Seen live: while PostgreSQL restarts, Airflow answers every login with 401."""
+    logins: list[int] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/auth/token":
+            logins.append(1)
+            refused = httpx.Response(401, json={"detail": "Invalid credentials"})
+            return refused if len(logins) == 1 else httpx.Response(201, json={"access_token": "t"})
+        if request.url.path.endswith("/health"):
+            parts = {"metadatabase": {"status": database}, "scheduler": {"status": "healthy"}}
+            return httpx.Response(200, json=parts)
+        return httpx.Response(404, json={"detail": "not found"})
+
+    login = Login("http://air", "ann", "secret", "this test")
+    with AirflowApi(login, httpx.MockTransport(answer)) as api:
+        if database == "unhealthy":
+            with pytest.raises(AirflowAway, match="not well"):
+                api.dag_run("d", "r")
+        assert api.dag_run("d", "r") is None
+    assert len(logins) == 2
+
+
 def test_who_may_not_is_told_so() -> None:
     with answering(lambda _: httpx.Response(403, json={"detail": "no"})) as api:
         with pytest.raises(AirflowRefused, match="'ann' may not"):

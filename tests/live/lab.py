@@ -128,6 +128,7 @@ class Lab:
     def __init__(self, stack: LiveStack, wanted: Mapping[str, str]) -> None:
         self.stack = stack
         self.wanted = wanted
+        self._client: httpx.Client | None = None
         own = stack.environment()
         self._state = own["DATAFLOW_STATE_URL"].replace("+psycopg", "")
         self._airflow = own["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"].replace("+psycopg", "")
@@ -149,20 +150,30 @@ class Lab:
             return connection.execute(query, values).fetchall()
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
-        """Ask Airflow's API, again and again while it is away for up to two minutes."""
+        """Ask Airflow's API, again and again while it is away, for up to two minutes.
+
+        While its database is away it refuses every login, so that is no answer either.
+        """
         end = time.monotonic() + 120
         while True:
             try:
-                with self.stack.client() as client:
-                    answer = client.request(method, f"/api/v2/dags/{path}", json=body)
-                    if not answer.is_server_error:
-                        return answer.raise_for_status().json()
+                self._client = self._client or self.stack.client()
+                answer = self._client.request(method, f"/api/v2/dags/{path}", json=body)
+                return answer.raise_for_status().json()
             except (httpx.TransportError, httpx.HTTPStatusError) as e:
-                if isinstance(e, httpx.HTTPStatusError) and not e.response.is_server_error:
+                refused = isinstance(e, httpx.HTTPStatusError) and not e.response.is_server_error
+                if refused and e.response.status_code != httpx.codes.UNAUTHORIZED:
                     raise
-            if time.monotonic() > end:
-                raise TimeoutError(f"{path}: no answer for two minutes")
+                if time.monotonic() > end:
+                    raise TimeoutError(f"{path}: no answer for two minutes") from e
+            self.close()
             time.sleep(1)
+
+    def close(self) -> None:
+        """Close the connection to the API; the next question opens another."""
+        if self._client is not None:
+            self._client.close()
+            self._client = None
 
     def trigger(self, dag: str = DAG, **conf: Any) -> str:
         """Start a run; its name in Airflow."""
@@ -171,8 +182,13 @@ class Lab:
 
     def knows(self, dag: str) -> bool:
         """Whether Airflow has the DAG already."""
-        with self.stack.client() as client:
-            return client.get(f"/api/v2/dags/{dag}").status_code == httpx.codes.OK
+        try:
+            self.ask("GET", dag)
+        except httpx.HTTPStatusError as e:
+            if e.response.status_code == httpx.codes.NOT_FOUND:
+                return False
+            raise
+        return True
 
     def ours(self, run: str, dag: str = DAG) -> str:
         """Our name for a run."""
