@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from airflow.sdk import DAG  # noqa: TID253 - this package is where Airflow belongs
+from airflow.sdk import DAG, get_parsing_context  # noqa: TID253 - this package is where Airflow belongs
 
 from dataflow_ops.airflow.dag_factory import Mode, corpus_dag
 from dataflow_ops.airflow.places import RETRIES
@@ -16,7 +16,9 @@ from dataflow_ops.job_file import load_job
 MODES: Final[tuple[Mode, ...]] = ("full", "incremental")
 
 
-def corpora(jobs: Path, home: Path, *, cores: int = 1, retries: int = RETRIES) -> dict[str, DAG]:
+def corpora(
+    jobs: Path, home: Path, *, cores: int = 1, retries: int = RETRIES, only: str | None = None
+) -> dict[str, DAG]:
     """DAGs by id, two of each job file that can be read.
 
     Args:
@@ -24,19 +26,27 @@ def corpora(jobs: Path, home: Path, *, cores: int = 1, retries: int = RETRIES) -
         home: DataFlow's home folder.
         cores: worker processes inside one task.
         retries: of each Airflow task.
+        only: id of the only DAG that is wanted; None: all.
     """
     made = [
         corpus_dag(job, home, mode=mode, cores=cores, retries=retries)
-        for job, problem in _read(jobs)
+        for job, dataset, problem in _read(jobs)
         if problem is None
         for mode in MODES
+        if only in (None, f"{dataset}__{mode}")
     ]
     return {dag.dag_id: dag for dag in made}
 
 
+def wanted() -> str | None:
+    """The only DAG that a DAG file is read for: each task reads the file again, for the one it is of."""
+    found: str | None = get_parsing_context().dag_id
+    return found
+
+
 def broken(jobs: Path) -> dict[str, str]:
     """Job files that give no DAG: name -> what is wrong with it."""
-    return {job.name: problem for job, problem in _read(jobs) if problem is not None}
+    return {job.name: problem for job, _, problem in _read(jobs) if problem is not None}
 
 
 def tell_broken(jobs: Path) -> None:
@@ -53,17 +63,21 @@ def tell_broken(jobs: Path) -> None:
         raise ConfigError(f"{len(problems)} job file(s) give no DAG; the others are not concerned.\n\n{text}")
 
 
-def _read(jobs: Path) -> Iterator[tuple[Path, str | None]]:
-    """Each job file, and what is wrong with it."""
+def _read(jobs: Path) -> Iterator[tuple[Path, str, str | None]]:
+    """Each job file, its data set, and what is wrong with it."""
     known: dict[str, str] = {}
     for job in sorted(jobs.glob("*.yaml")):
         try:
             dataset = load_job(job).dataset.id
         except ConfigError as e:
-            yield job, str(e)
+            yield job, "", str(e)
             continue
         if dataset in known:
-            yield job, f"data set '{dataset}' is that of jobs/{known[dataset]} already; give it another id"
+            yield (
+                job,
+                dataset,
+                f"data set '{dataset}' is that of jobs/{known[dataset]} already; give it another id",
+            )
             continue
         known[dataset] = job.name
-        yield job, None
+        yield job, dataset, None

@@ -40,6 +40,27 @@ def test_each_job_file_gives_two_dags(jobs: Path) -> None:
     assert sorted(dags_of(jobs)) == ["code__full", "code__incremental", "web__full", "web__incremental"]
 
 
+def test_a_task_builds_its_own_dag_only(jobs: Path) -> None:
+    from dataflow_ops.airflow.catalog import corpora
+
+    assert list(corpora(jobs, jobs / "home", only="web__incremental")) == ["web__incremental"]
+    assert corpora(jobs, jobs / "home", only="somebody__full") == {}
+
+
+def test_the_dag_file_follows_what_airflow_reads_it_for(jobs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import runpy
+
+    monkeypatch.setenv("DATAFLOW_JOBS", str(jobs))
+    file = str(Path(__file__).resolve().parents[2] / "dags" / "corpora.py")
+
+    def found() -> list[str]:
+        return sorted(name for name in runpy.run_path(file) if name.endswith(("__full", "__incremental")))
+
+    assert len(found()) == 4
+    monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_DAG_ID", "code__full")  # as Airflow's task runner does
+    assert found() == ["code__full"]
+
+
 def test_each_broken_file_is_named_with_its_reason(jobs: Path) -> None:
     from dataflow_ops.airflow.catalog import broken, tell_broken
 
