@@ -131,7 +131,7 @@ def _has(hits: Mapping[str, int], rule: str) -> bool:
 
 
 def _chosen(place: Place, row: RunRecord, step: str, rule: str | None, draw: random.Random) -> list[str]:
-    """Some partitions of a step that ended last, such as the rule (or any, where none is named) had hits in."""
+    """Some partitions of a step that ended last, such as the rule (any, if none is named) had hits in."""
     counted = next((name for name, verdict in COUNTED_AS.items() if verdict == rule), rule)
     newest = place.state.newest_tasks(row.run_id, step, NEWEST, counted or "", row.ended_at)
     names = [task.partition for task in newest]
