@@ -175,11 +175,13 @@ def _pause(page: Page, run: AirflowRun) -> None:
 
 
 def _resume(page: Page, run: AirflowRun) -> None:
-    """It goes on to a version that is current."""
+    """A page that was opened while nothing moved follows the run to a version that is current."""
+    page.driver.refresh()
     page.click("button", "Resume")
     page.find("button", "Pause")
     text = page.waits_for_text("Done", "is current", timeout_s=RUN_S)
     assert WHY not in text
+    page.find("option", "near", '[aria-label="Just removed"]')
     page.wait("the end of Airflow's run", lambda: run.get()["state"] in ("success", "failed"))
 
 

@@ -14,10 +14,13 @@ export function usePulse() {
   return { tick, pulse };
 }
 
+/** How often to ask where the server may still be adding up: soon again while it says so. */
+export const untilComplete = (every) => (data) => (data?.complete === false ? FAST_MS : every);
+
 /**
  * Asks a route again and again.
  *
- * `every`: milliseconds, or a function of the last data that gives them; 0 asks once.
+ * `every`: milliseconds, or a function of the last data that gives them; 0 asks once. It may change.
  * `send` posts the parameters instead: what is asked for may be longer than an address.
  * Returns `{data, error, failedAt, loading, stale}`: the last data stay while an error shows, and, with
  * `keep`, while other parameters load (then `stale`). A null `path` asks nothing.
@@ -28,11 +31,14 @@ export function usePoll(path, params = {}, { every = SLOW_MS, keep = false, send
   const [state, setState] = useState({ key: null, data: null, error: null, failedAt: null });
   const latest = useRef({ every, params });
   latest.current = { every, params };
+  const replan = useRef(() => {});
 
   useEffect(() => {
     if (key === null) return undefined;
     const abort = new AbortController();
     let timer = null;
+    let asking = false;
+    let known = null;
 
     const plan = (data) => {
       const wish = latest.current.every;
@@ -41,13 +47,17 @@ export function usePoll(path, params = {}, { every = SLOW_MS, keep = false, send
     };
     const ask = async () => {
       timer = null;
+      asking = true;
       try {
         const data = await (send ? post : get)(path, latest.current.params, abort.signal);
         if (abort.signal.aborted) return;
+        asking = false;
+        known = data;
         setState({ key, data, error: null, failedAt: null });
         plan(data);
       } catch (error) {
         if (abort.signal.aborted) return;
+        asking = false;
         setState((old) => ({
           key,
           data: old.key === key || keep ? old.data : null,
@@ -61,13 +71,20 @@ export function usePoll(path, params = {}, { every = SLOW_MS, keep = false, send
       if (document.hidden) {
         clearTimeout(timer);
         timer = null;
-      } else if (timer === null) {
+      } else if (timer === null && !asking) {
         ask();
       }
+    };
+    replan.current = () => {
+      if (asking) return;
+      clearTimeout(timer);
+      timer = null;
+      plan(known);
     };
     document.addEventListener("visibilitychange", onVisible);
     ask();
     return () => {
+      replan.current = () => {};
       abort.abort();
       clearTimeout(timer);
       document.removeEventListener("visibilitychange", onVisible);
@@ -75,6 +92,9 @@ export function usePoll(path, params = {}, { every = SLOW_MS, keep = false, send
   }, [key, tick, keep, send]);
 
   const current = state.key === key;
+  // Who paused asking, or asks seldom, must hear of it when there is more to see.
+  const wish = typeof every === "function" ? every(current ? state.data : null) : every;
+  useEffect(() => replan.current(), [wish]);
   return {
     data: current || keep ? state.data : null,
     error: current ? state.error : null,

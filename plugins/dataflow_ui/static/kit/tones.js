@@ -60,7 +60,8 @@ export function changeTone(change) {
 /** Whether a run still moves: then its page asks often. */
 export function isLive(run) {
   if (!run) return false;
-  if (run.state === "PAUSED") return Boolean(run.pause && run.pause.tasks_paused < run.pause.tasks_open);
+  // Still stopping, or about to go on: only a pause that has come to rest is quiet.
+  if (run.state === "PAUSED") return !run.pause || run.pause.tasks_paused < run.pause.tasks_open;
   return run.state === "RUNNING" || run.state === "PLANNED";
 }
 

@@ -4,7 +4,7 @@ import { useText } from "../kit/i18n.js";
 import { productPath } from "../kit/links.js";
 import { Empty, Loading, PageError } from "../kit/notes.js";
 import { Page, Panel } from "../kit/panel.js";
-import { FAST_MS, Pulse, SLOW_MS, usePoll, usePulse } from "../kit/poll.js";
+import { FAST_MS, Pulse, SLOW_MS, untilComplete, usePoll, usePulse } from "../kit/poll.js";
 import { useQuery } from "../kit/query.js";
 import { useSteady } from "../kit/steady.js";
 import { Compare } from "./compare.js";
@@ -87,7 +87,7 @@ function Body() {
   const view = SECTIONS[read("view")] ? read("view") : "today";
   const section = SECTIONS[view];
   const today = usePoll("today", {}, {
-    every: (data) => (data?.datasets.some((entry) => entry.live.length > 0) ? FAST_MS : SLOW_MS),
+    every: (data) => untilComplete(data?.datasets.some((entry) => entry.live.length > 0) ? FAST_MS : SLOW_MS)(data),
   });
   const datasets = useMemo(() => today.data?.datasets ?? [], [today.data]);
   const asked = read("dataset");

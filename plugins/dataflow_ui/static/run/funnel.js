@@ -4,7 +4,7 @@ import { useText } from "../kit/i18n.js";
 import { Icon } from "../kit/icons.js";
 import { Empty, Loaded } from "../kit/notes.js";
 import { NARROW, Panel, SURFACE } from "../kit/panel.js";
-import { usePoll } from "../kit/poll.js";
+import { untilComplete, usePoll } from "../kit/poll.js";
 import { changeTone, ICONS, LAYER_TONES } from "../kit/tones.js";
 
 const GRID = {
@@ -141,7 +141,7 @@ function LayerRow({ layer, widest, chosen, onLayer }) {
 
 export function Funnel({ run, layer: chosen, every, onLayer }) {
   const { t } = useText();
-  const poll = usePoll("run/layers", { run: run.run }, { every });
+  const poll = usePoll("run/layers", { run: run.run }, { every: untilComplete(every) });
   const heads = [
     ["", {}],
     ["", {}],

@@ -6,7 +6,7 @@ import { CliLine } from "../kit/cli.js";
 import { useText } from "../kit/i18n.js";
 import { Empty, Loaded } from "../kit/notes.js";
 import { Panel } from "../kit/panel.js";
-import { usePoll } from "../kit/poll.js";
+import { untilComplete, usePoll } from "../kit/poll.js";
 import { Name } from "../kit/words.js";
 
 /** They come seldom, and counting them reads more than a row. */
@@ -101,7 +101,7 @@ function Group({ group, run, rights }) {
 
 export function Letters({ run, layer, every, rights }) {
   const { t, f } = useText();
-  const poll = usePoll("run/letters", { run: run.run, layer }, { every: Math.max(every, REFRESH_MS), keep: true });
+  const poll = usePoll("run/letters", { run: run.run, layer }, { every: untilComplete(Math.max(every, REFRESH_MS)), keep: true });
   const groups = poll.data?.groups ?? [];
   const total = groups.reduce((sum, group) => sum + group.count, 0);
   return h(

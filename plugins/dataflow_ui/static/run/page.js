@@ -38,7 +38,7 @@ function Body({ dagId, runId }) {
   const layer = read("layer");
   const poll = usePoll(dataset ? "run" : null, { run }, {
     // A run that is only queued yet has no row: look often, it begins any moment.
-    every: (data) => (data === null || isLive(data) ? FAST_MS : SLOW_MS),
+    every: (data) => (data === null || isLive(data) || !data.complete ? FAST_MS : SLOW_MS),
   });
   const every = isLive(poll.data) ? FAST_MS : SLOW_MS;
   const setLayer = useMemo(() => (name) => write({ layer: name, rule: "" }, { replace: true }), [write]);

@@ -6,7 +6,7 @@ import { CliLine } from "../kit/cli.js";
 import { useText } from "../kit/i18n.js";
 import { Empty, Loaded } from "../kit/notes.js";
 import { NARROW, Panel, SURFACE } from "../kit/panel.js";
-import { usePoll } from "../kit/poll.js";
+import { untilComplete, usePoll } from "../kit/poll.js";
 import { useQuery } from "../kit/query.js";
 import { shorten } from "../kit/words.js";
 import { RemovedDocument } from "./removed_document.js";
@@ -211,7 +211,7 @@ export function Removed({ run, layer, every, rights }) {
     allowed ? "run/removed" : null,
     { run: run.run, layer, rule, n: SHOWN, seed },
     // What somebody is reading must not change under the eyes.
-    { every: held || !live ? 0 : REFRESH_MS, keep: true },
+    { every: untilComplete(held || !live ? 0 : REFRESH_MS), keep: true },
   );
   const more = poll.data !== null && poll.data.documents.length > 0;
   return h(

@@ -24,7 +24,7 @@ export function progressWords(run, { t, f }) {
   if (run.state === "PLANNED") return t("sentence.planned");
   if (run.state === "RUNNING" || run.state === "PAUSED") {
     const parts = [t(run.documents_total ? "sentence.progress" : "sentence.progress_uncounted", values)];
-    if (run.state === "PAUSED") parts.unshift(t("sentence.paused"));
+    if (run.state === "PAUSED") parts.unshift(t(run.pause ? "sentence.paused" : "sentence.resuming"));
     else if (run.eta) parts.push(t("sentence.eta", values));
     return parts.join(t("sentence.comma"));
   }

@@ -6,7 +6,7 @@ import { useText } from "../kit/i18n.js";
 import { Icon } from "../kit/icons.js";
 import { Empty, Loaded } from "../kit/notes.js";
 import { Label, Panel, WIDE } from "../kit/panel.js";
-import { usePoll } from "../kit/poll.js";
+import { untilComplete, usePoll } from "../kit/poll.js";
 import { Table } from "../kit/table.js";
 import { Name } from "../kit/words.js";
 
@@ -160,7 +160,7 @@ function Broken({ tasks }) {
 
 export function Where({ run, layer, every }) {
   const { t } = useText();
-  const poll = usePoll("run/where", { run: run.run, layer }, { every, keep: true });
+  const poll = usePoll("run/where", { run: run.run, layer }, { every: untilComplete(every), keep: true });
   return h(
     Panel,
     { id: "dataflow-where", title: t("where.title"), note: t("where.note") },

@@ -121,6 +121,7 @@ export default {
   "sentence.planned": "About to begin: the sources are being listed",
   "sentence.progress": "{layer}, {progress}, {done} of {total}",
   "sentence.progress_uncounted": "{layer}, {progress}",
+  "sentence.resuming": "Going on in a moment",
   "sentence.semicolon": "; ",
   "sentence.until": "until {layer}, as asked",
   "sentence.version": "version {version} is published",

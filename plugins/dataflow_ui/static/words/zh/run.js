@@ -119,6 +119,7 @@ export default {
   "sentence.planned": "即将开始：正在列出数据源",
   "sentence.progress": "{layer} {progress}，共 {total}篇，已处理 {done}篇",
   "sentence.progress_uncounted": "{layer} {progress}",
+  "sentence.resuming": "即将继续",
   "sentence.semicolon": "；",
   "sentence.until": "按要求到“{layer}”为止",
   "sentence.version": "版本 {version} 已发布",
