@@ -112,7 +112,7 @@ class Start(Pausable):
             Path(self.home),
             mode=self.mode,
             run_id=run_id,
-            overrides=json.loads(self.overrides),
+            overrides=[line for line in json.loads(self.overrides) if line.strip()],
             until=self.until or None,
             promote=json.loads(self.promote),
             moment=self._moment(context),

@@ -29,7 +29,8 @@ def form() -> dict[str, Any]:
             [],
             # The form makes null of a field that was emptied, and refuses it where null is no type.
             type=["null", "array"],
-            items={"type": "string", "pattern": r"^\s*[A-Za-z_][\w.-]*\s*=.*$"},
+            # An empty line is no mistake: the form makes one of a newline at the end.
+            items={"type": "string", "pattern": r"^\s*([A-Za-z_][\w.-]*\s*=.*)?$"},
             title="Overrides · 临时改动的设置",
             description=(
                 "One section.key=value a line, e.g. dedup.shingle_size=9. Such a version waits unless Promote"

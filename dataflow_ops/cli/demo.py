@@ -19,8 +19,8 @@ from dataflow_ops.cli.options import (
     EXIT_FAILED,
     EXIT_WAITING,
     PANEL_RUN,
-    HomeOption,
     JsonOption,
+    LocalHomeOption,
 )
 from dataflow_ops.errors import ConfigError
 
@@ -28,7 +28,7 @@ DAG_ID = "demo__full"
 
 
 def demo(
-    home: HomeOption = DEFAULT_HOME,
+    home: LocalHomeOption = DEFAULT_HOME,
     airflow: Annotated[
         bool, typer.Option(metavar="", help="Through Airflow (default), or the local runner alone.")
     ] = True,

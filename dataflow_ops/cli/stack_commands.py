@@ -79,7 +79,8 @@ def up(
         "  dataflow stack status    what runs, and whether it is well\n"
         "  dataflow stack logs      what it says\n"
         "  dataflow stack down      end it; data stay\n"
-        f"Commands about runs and versions take --home {wanted.home}.\n"
+        f"Commands about runs and versions work in {wanted.home.parent} as they are, elsewhere with\n"
+        f"  --home {wanted.home}\n"
         f"For `airflow …` itself: set -a; . {layout.environment}; set +a",
         markup=False,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -131,3 +132,24 @@ def test_in_a_home_without_runs_each_command_says_how_to_start_one(
         said = dataflow(*arguments, "--home", tmp_path)
         assert (said.code, "`dataflow run JOB`" in said.out) == (0, True), arguments
         assert dataflow(*arguments, "--home", tmp_path, "--json").json == []
+
+
+def test_two_homes_in_one_folder_are_told_apart(
+    dataflow: Dataflow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DATAFLOW_HOME", raising=False)
+    stack = tmp_path / ".dataflow-stack"
+    (stack / "stack").mkdir(parents=True)
+    state = f"sqlite:///{stack / 'platform.db'}"
+    (stack / "stack" / "connect.json").write_text(json.dumps({"state_url": state}))
+    alone = dataflow("pauses", "--json")
+    assert (alone.code, (stack / "platform.db").is_file()) == (0, True)
+    (tmp_path / ".dataflow").mkdir()
+    (tmp_path / ".dataflow" / "state.db").touch()
+    both = dataflow("pause", "--all")
+    assert both.code == 2
+    assert "--home .dataflow-stack" in " ".join(both.err.split())
+    assert dataflow("pauses", "--home", ".dataflow-stack").code == 0
+    monkeypatch.setenv("DATAFLOW_HOME", str(stack))
+    assert dataflow("pauses").code == 0

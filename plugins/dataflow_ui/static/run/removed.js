@@ -1,5 +1,5 @@
 // Just removed: a few documents that a rule has dropped, to be judged by a person with two keys.
-import { box, h, row, text, UI, useCallback, useEffect, useMemo, useRef, useState } from "../kit/h.js";
+import { box, h, row, text, UI, useEffect, useMemo, useRef, useState } from "../kit/h.js";
 import { ActionButton, Said, useAction } from "../kit/action.js";
 import { Tag } from "../kit/badge.js";
 import { CliLine } from "../kit/cli.js";
@@ -81,7 +81,7 @@ function Verdicts({ run, rule }) {
   );
 }
 
-function Review({ data, run, rights, hold }) {
+function Review({ data, run, rights, hold, pin }) {
   const { t } = useText();
   const action = useAction("run/review");
   const [place, setPlace] = useState(0);
@@ -97,10 +97,15 @@ function Review({ data, run, rights, hold }) {
   );
   const at = Math.min(place, documents.length - 1);
   const current = documents[at];
-  const move = useCallback((step) => setPlace((old) => Math.max(0, Math.min(documents.length - 1, old + step))), [documents.length]);
+  const choose = (index) => {
+    pin();
+    setPlace(Math.max(0, Math.min(documents.length - 1, index)));
+  };
+  const move = (step) => choose(at + step);
 
   const judge = async (verdict) => {
     if (!rights.act || !current || action.busy) return;
+    pin();
     const body = { run, doc_id: current.doc_id, rule: current.rule, verdict, note: "" };
     if (await action.send(body)) {
       setMine((old) => ({ ...old, [`${current.rule} ${current.doc_id}`]: verdict }));
@@ -158,7 +163,7 @@ function Review({ data, run, rights, hold }) {
           key: `${entry.rule} ${entry.doc_id}`,
           document: entry,
           chosen: index === at,
-          onChoose: () => setPlace(index),
+          onChoose: () => choose(index),
         }),
       ),
     ),
@@ -203,15 +208,18 @@ export function Removed({ run, layer, every, rights }) {
   const { t } = useText();
   const [read, write] = useQuery();
   const [seed, setSeed] = useState(0);
-  const [held, setHeld] = useState(false);
+  const [near, setNear] = useState(false);
+  const [pinned, setPinned] = useState("");
   const rule = read("rule");
   const allowed = rights.known && rights.text;
   const live = every < REFRESH_MS;
+  const shown = `${layer}/${rule}/${seed}`;
+  // What somebody is reading or judging must not change under the eyes: not until they ask for others.
+  const held = near || pinned === shown;
   const poll = usePoll(
     allowed ? "run/removed" : null,
     { run: run.run, layer, rule, n: SHOWN, seed },
-    // What somebody is reading must not change under the eyes.
-    { every: untilComplete(held || !live ? 0 : REFRESH_MS), keep: true },
+    { every: held ? 0 : untilComplete(live ? REFRESH_MS : 0), keep: true },
   );
   const more = poll.data !== null && poll.data.documents.length > 0;
   return h(
@@ -244,7 +252,7 @@ export function Removed({ run, layer, every, rights }) {
             ? h(Empty, { title: t("removed.none") }, t(run.state === "PLANNED" ? "removed.none_yet" : "removed.none_next"))
             : box(
                 {},
-                h(Review, { key: `${layer}${rule}${seed}`, data, run: run.run, rights, hold: setHeld }),
+                h(Review, { key: shown, data, run: run.run, rights, hold: setNear, pin: () => setPinned(shown) }),
                 row(
                   { px: 3, py: 2, borderTopWidth: 1, borderColor: "border", gap: 3 },
                   h(Verdicts, { run: run.run, rule }),
