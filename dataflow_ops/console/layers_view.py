@@ -14,6 +14,8 @@ from dataflow_ops.state.totals import StepTotals
 
 WINDOW_S = 300.0
 """Rates of what is under way are measured over the last five minutes."""
+TELLING = 1000
+"""Documents of a layer that is not done, from which its share is set against the last full run's."""
 BYTES_PER_TOKEN = 4.06
 """UTF-8 bytes, as ``label`` estimates them on the demo corpus (96.4 MB, 23.7 M tokens); for first runs."""
 
@@ -91,7 +93,7 @@ def _layer(
         previous = {"in": was.came, "kept": was.kept, "removed_share": was.removed_share}
     change = None
     if previous is not None and was is not None:
-        if flow.removed_share is not None and was.removed_share is not None:
+        if _is_telling(flow.came, state) and flow.removed_share is not None and was.removed_share is not None:
             change = was.removed_share - flow.removed_share
     return {
         "layer": name,
@@ -110,6 +112,11 @@ def _layer(
         "previous": previous,
         "change": change,
     }
+
+
+def _is_telling(came: int | None, state: str) -> bool:
+    """Whether a share can be compared with a whole run's: the first few chunks are no fair sample."""
+    return state == "done" or (came or 0) >= TELLING
 
 
 def _step(one: StepTotals) -> dict[str, Any]:

@@ -66,7 +66,7 @@ def test_a_run_on_its_way_is_compared_with_the_full_run_before(made: Made, place
     specs = plan(place, "now", made.run, "filter")
     claim = place.state.claim(specs[0].key, "me")
     assert claim is not None
-    place.state.commit(claim, [], Counts(10, 4, 6), {}, {"length": 6}, [], 1.0)
+    place.state.commit(claim, [], Counts(1000, 400, 600), {}, {"length": 600}, [], 1.0)
     found = layers(place, "now")
     shown, before = _by_name(found), _by_name(layers(place, made.run))
     assert found["previous_run"] == made.run
@@ -77,7 +77,7 @@ def test_a_run_on_its_way_is_compared_with_the_full_run_before(made: Made, place
         "waiting",
     ]
     now = shown["filter"]
-    assert (now["in"], now["kept"], now["done"], now["tasks"]) == (10, 4, 1, len(specs))
+    assert (now["in"], now["kept"], now["done"], now["tasks"]) == (1000, 400, 1, len(specs))
     was = before["filter"]
     assert now["previous"] == {key: was[key] for key in ("in", "kept", "removed_share")}
     assert now["change"] == pytest.approx((1 - 0.6) - (1 - was["removed_share"]))
@@ -88,6 +88,16 @@ def test_a_run_on_its_way_is_compared_with_the_full_run_before(made: Made, place
     assert _by_name(layers(place, "now"))["filter"]["state"] == "paused"
     place.state.set_run_state("now", "fail")
     assert _by_name(layers(place, "now"))["filter"]["state"] == "failed"
+
+
+def test_a_handful_of_documents_is_not_set_against_a_whole_run(made: Made, place: Place) -> None:
+    begin(place, "now", made.run)
+    link(place, "now", made.run, "discover", "fetch", "parse")
+    claim = place.state.claim(plan(place, "now", made.run, "filter")[0].key, "me")
+    assert claim is not None
+    place.state.commit(claim, [], Counts(10, 0, 10), {}, {"length": 10}, [], 1.0)
+    now = _by_name(layers(place, "now"))["filter"]
+    assert (now["removed_share"], now["previous"] is not None, now["change"]) == (1, True, None)
 
 
 def test_nobody_says_what_dedup_keeps_before_it_is_done(made: Made, place: Place) -> None:
