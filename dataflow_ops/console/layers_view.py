@@ -105,6 +105,7 @@ def _layer(
         "kept": flow.kept,
         "removed": flow.removed,
         "removed_share": flow.removed_share,
+        "parts": parts_of(mine) if name == "parse" else 0,
         "documents_per_s": rate,
         "tokens_per_s": rate * tokens
         if rate is not None and tokens is not None and name != "ingest"
@@ -112,6 +113,11 @@ def _layer(
         "previous": previous,
         "change": change,
     }
+
+
+def parts_of(mine: list[StepTotals]) -> int:
+    """Documents beyond the records that were kept: long texts go on in parts, each of its own."""
+    return sum(max(0, one.documents_out - one.kept) for one in mine if one.step == "parse")
 
 
 def _is_telling(came: int | None, state: str) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dataflow_ops.console.layers_view import layers, tokens_per_document
+from dataflow_ops.console.layers_view import layers, parts_of, tokens_per_document
 from dataflow_ops.console.place import NotThere, Place
 from dataflow_ops.console.shown_layers import SHOWN
 from dataflow_ops.pipeline.flow import STEP_NAMES
@@ -128,3 +128,8 @@ def test_tokens_are_estimated_before_any_were_counted() -> None:
     assert tokens_per_document({"filter": read}, {}) == pytest.approx(100)
     assert tokens_per_document({"filter": read}, {"label": label}) == 70
     assert tokens_per_document({"filter": read, "label": label}, {}) == 70
+
+
+def test_parts_of_long_texts_are_told() -> None:
+    parse = StepTotals("parse", "parse", documents_in=10, kept=9, rejected=1, documents_out=12)
+    assert parts_of([parse, StepTotals("filter", "filter", kept=1)]) == 3

@@ -43,6 +43,7 @@ LAYER: Shape = {
             "kept",
             "removed",
             "removed_share",
+            "parts",
             "documents_per_s",
             "tokens_per_s",
             "previous",

@@ -112,6 +112,11 @@ function LayerRow({ layer, widest, chosen, onLayer }) {
         { minW: 0 },
         box({ fontSize: "sm", fontWeight: "medium", color: begun ? "fg" : "fg.muted" }, name),
         layer.layer === "ingest" && begun && box({ fontSize: "xs", color: "fg.muted" }, t("funnel.files")),
+        layer.parts > 0 &&
+          box(
+            { fontSize: "xs", color: "fg.muted", title: t("funnel.parts_help") },
+            t("funnel.parts", { count: f.number(layer.parts) }),
+          ),
         layer.tasks > 0 &&
           begun &&
           layer.state !== "done" &&

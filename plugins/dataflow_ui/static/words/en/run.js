@@ -36,6 +36,8 @@ export default {
   "funnel.in": "In",
   "funnel.kept": "Kept",
   "funnel.note": "Choose a layer to see only that one below",
+  "funnel.parts": "long texts give {count} more",
+  "funnel.parts_help": "Long texts go on in parts, each a document of its own, so that the next layer gets more than this one kept",
   "funnel.points": "{change} pts",
   "funnel.rates": "{in} in · {documents} documents/s · {tokens} tokens/s",
   "funnel.removed": "Removed",

@@ -36,6 +36,8 @@ export default {
   "funnel.in": "输入",
   "funnel.kept": "保留",
   "funnel.note": "点击某一层，下方便只显示该层",
+  "funnel.parts": "长文拆分多出 {count} 篇",
+  "funnel.parts_help": "长文本拆成几部分继续，每部分是一篇文档，所以下一层的输入比这一层保留的多",
   "funnel.points": "{change} 百分点",
   "funnel.rates": "输入 {in} · {documents} 文档/秒 · {tokens} 词元/秒",
   "funnel.removed": "剔除",
