@@ -14,7 +14,7 @@ app = typer.Typer(no_args_is_help=True, help="Published versions of data sets.")
 
 INSIDE = "; the next full run makes a version that contains it"
 NoteOption = Annotated[
-    str, typer.Option("--note", metavar="TEXT", help="Why; kept in the version's history.")
+    str, typer.Option("--note", "--why", metavar="TEXT", help="Why; kept in the version's history.")
 ]
 VersionArgument = Annotated[
     str | None,
