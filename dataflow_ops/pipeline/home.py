@@ -49,8 +49,8 @@ def open_home(path: Path, *, create: bool = True, patience_s: float = 0.0) -> Ho
     url = os.environ.get("DATAFLOW_STATE_URL") or stack.get("state_url") or f"sqlite:///{path / 'state.db'}"
     if not create and not path.is_dir():
         raise ConfigError(
-            f"{path}: no DataFlow home here; name one with --home (`dataflow stack up` prints the platform's), or"
-            " make one with `dataflow run JOB`"
+            f"{path}: no DataFlow home here; `dataflow run JOB` makes one, or name another with --home"
+            " (`dataflow stack up` prints the platform's)"
         )
     root = Path(os.environ.get("DATAFLOW_ROOT", path)).absolute()
     for folder in (path, root):
