@@ -1,4 +1,4 @@
-"""What must be done once before Airflow's processes start: databases, first user, pools.
+"""What must be done once before Airflow's processes start: databases, first user, roles, pools.
 
 ``python -m dataflow_ops.airflow.prepare``, with the stack's environment. Every step may be repeated. One
 process does it all, since importing Airflow costs more than most of the steps.
@@ -15,6 +15,10 @@ from typing import Any
 from dataflow_ops.stack.databases import create_databases
 
 
+LOOKERS = ("Viewer", "User")
+"""Roles of Airflow's that read runs and are not told of plugins."""
+
+
 def main() -> int:
     """Prepare everything; exit code."""
     from dataflow_ops.state.migrate import migrate
@@ -23,6 +27,7 @@ def main() -> int:
     _step("DataFlow's schema", migrate, os.environ["DATAFLOW_STATE_URL"])
     _step("Airflow's schema", _airflow, "db", "migrate")
     _step("first user", _user, os.environ["DATAFLOW_STACK_USER"], os.environ["DATAFLOW_STACK_PASSWORD"])
+    _step("roles", _roles)
     _step("pools", _pools)
     return 0
 
@@ -56,6 +61,25 @@ def _user(name: str, password: str) -> None:
             role = manager.find_role("Admin")
             if not manager.add_user(name, name, "", f"{name}@localhost", role, password):
                 raise SystemExit(f"the user {name} could not be created; the lines above say why")
+
+    ensure()
+
+
+def _roles() -> None:
+    """Let those who may look at runs see that our pages exist: Airflow lists plugins to operators alone.
+
+    What the pages show is decided by the rights on each data set's DAGs.
+    """
+    from airflow.providers.fab.auth_manager.cli_commands.utils import get_application_builder
+    from airflow.utils.providers_configuration_loader import providers_configuration_loaded
+
+    @providers_configuration_loaded
+    def ensure() -> None:
+        with get_application_builder() as builder:
+            manager = builder.sm
+            seen = manager.create_permission("can_read", "Plugins")
+            for name in LOOKERS:
+                manager.add_permission_to_role(manager.find_role(name), seen)
 
     ensure()
 
