@@ -14,7 +14,6 @@ from typing import Any
 
 from dataflow_ops.stack.databases import create_databases
 
-
 LOOKERS = ("Viewer", "User")
 """Roles of Airflow's that read runs and are not told of plugins."""
 

@@ -20,6 +20,11 @@ from dataflow_ops.pipeline.home import open_home
 from dataflow_ops.pipeline.session import Session, create_run, data_date_of
 from dataflow_ops.state.database import PATIENCE_S
 
+WORTH_A_TASK = 64 << 20
+"""Bytes of a run's input for each bundle of a step over ranges: a task costs a second whatever is in it."""
+WORTH_A_PROCESS = 16 << 20
+"""The same for a bundle that starts worker processes, which import everything anew."""
+
 Log = Callable[[str], Any]
 
 
@@ -135,10 +140,12 @@ def start_run(
             session.discover()
             idle = nothing_to_do(session, until)
         numbers, chunks = session.driver.numbers(), session.driver.chunk_ids()
+        size_of_input = session.driver.input_bytes()
     bundles: dict[str, int] = {}
     for step, _, by in STEPS:
         count = len(partitions(step, numbers, chunks))
-        size = settings.run.chunks_per_bundle if by == "chunk" else max(1, count // 16)
+        few = -(-WORTH_A_TASK * count // max(1, size_of_input))
+        size = settings.run.chunks_per_bundle if by == "chunk" else max(1, count // 16, few)
         # A step over nothing still has one bundle: an empty day is a successful run of zero documents.
         bundles[by] = max(1, min(settings.run.max_bundles, -(-count // size)))
     return Started(run_id, until, promote or not overrides, bundles, idle=idle)
@@ -172,7 +179,8 @@ def run_bundle(
             session.driver.take_up()
         everything = partitions(step, session.driver.numbers(), session.driver.chunk_ids())
         mine = everything[bundle["index"] :: bundle["of"]]
-        session.pool.resize(cores if len(mine) > 1 else 0)
+        share = session.driver.input_bytes() * len(mine) // max(1, len(everything))
+        session.pool.resize(cores if len(mine) > 1 and share > WORTH_A_PROCESS else 0)
         with _end_recorded(session):
             report = session.driver.run_step(step, mine)
     counts = report.counts

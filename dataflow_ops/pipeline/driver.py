@@ -102,7 +102,11 @@ class Driver:
 
     def numbers(self) -> Numbers:
         """The ranges that discover fixed for this run."""
-        return numbers_for(sum(self._discovered("bytes")))
+        return numbers_for(self.input_bytes())
+
+    def input_bytes(self) -> int:
+        """Unpacked bytes of the run's input."""
+        return sum(self._discovered("bytes"))
 
     def chunk_ids(self) -> list[str]:
         """All chunks that discover listed, ascending."""

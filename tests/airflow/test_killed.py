@@ -73,7 +73,10 @@ def test_what_the_task_itself_works_on_is_given_back(run: ByHand, monkeypatch: p
     assert filtered(run.home) == {"SUCCESS": {1}}
 
 
-def test_so_is_what_its_workers_work_on(run: ByHand) -> None:
+def test_so_is_what_its_workers_work_on(run: ByHand, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dataflow_ops.pipeline import bundles
+
+    monkeypatch.setattr(bundles, "WORTH_A_PROCESS", 0)
     [reference] = run.bundles("fetch")
     operator = run.operator("filter", reference)
     operator.cores = 1

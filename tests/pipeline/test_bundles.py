@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from dataflow_ops.pipeline import bundles as bundles_module
 from dataflow_ops.pipeline.bundles import Started, finish_run, run_bundle, start_run
 from dataflow_ops.pipeline.flow import STEP_NAMES, partitioning
 from dataflow_ops.pipeline.tally import RunFailed
@@ -105,3 +106,29 @@ def test_the_job_says_how_many_bundles(tmp_path: Path) -> None:
     assert chunks > 2
     assert bundles("few", "run.chunks_per_bundle=1", "run.max_bundles=2") == 2
     assert bundles("one") == 1
+
+
+def test_small_input_makes_few_tasks_and_no_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import multiprocessing
+
+    job = inside.sources(tmp_path / "in", files=4)
+
+    def never(*_: object) -> None:
+        raise AssertionError("a process was started for nothing")
+
+    with monkeypatch.context() as watched:
+        watched.setattr(multiprocessing.get_context("spawn").Process, "start", never)
+        started = start(job, tmp_path / "home")
+        run_steps(tmp_path / "home", started, STEP_NAMES[1:])
+    assert set(started.bundles.values()) == {1}
+    # Where it is worth it, ranges have bundles of their own, and bundles processes; the bytes are the same.
+    monkeypatch.setattr(bundles_module, "WORTH_A_TASK", 1)
+    monkeypatch.setattr(bundles_module, "WORTH_A_PROCESS", 0)
+    large = start(job, tmp_path / "large")
+    assert large.bundles["key_prefix"] == 4
+    assert run_steps(tmp_path / "large", large, STEP_NAMES[1:])
+    for home in ("home", "large"):
+        assert finish_run(tmp_path / home, "day-1", log=quiet)["state"] == "SUCCEEDED"
+    assert shipped(tmp_path / "home") == shipped(tmp_path / "large")
