@@ -42,7 +42,7 @@ compose: $(READY)
 	@$(BIN)/dataflow stack compose > docker-compose.yml.new && mv docker-compose.yml.new docker-compose.yml
 
 test: $(READY)
-	@$(BIN)/python -m pytest -q -n auto --dist loadgroup
+	@$(BIN)/python -m pytest -q -n auto --dist loadgroup --no-loadscope-reorder
 
 lint: $(READY)
 	@$(BIN)/ruff check .

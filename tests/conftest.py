@@ -31,6 +31,25 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[_FOLDER] = tempfile.mkdtemp(prefix="dataflow-pg-")
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores: the tests on a live stack mostly wait for other processes."""
+    mine = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+    return len(mine) + 1
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Groups that take minutes begin first, or all other workers would wait for them at the end."""
+    items.sort(key=lambda item: -_weight(item))
+
+
+def _weight(item: pytest.Item) -> int:
+    if item.get_closest_marker("stack"):
+        return 3
+    if item.get_closest_marker("airflow"):
+        return 2
+    return 1 if item.get_closest_marker("xdist_group") else 0
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     if not _is_worker(config):
         stop_server(Path(os.environ.pop(_FOLDER)))
