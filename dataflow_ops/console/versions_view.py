@@ -11,10 +11,11 @@ from dataflow_ops.console.today import reasons
 from dataflow_ops.console.version_facts import drift_of, facts_of
 from dataflow_ops.errors import ConfigError, VersionError
 from dataflow_ops.pipeline.home import Home
-from dataflow_ops.pipeline.version_states import SHOWN_WAITING, shown
+from dataflow_ops.pipeline.version_states import SHOWN_WAITING, became, shown
 from dataflow_ops.pipeline.versions import VersionBook
 from dataflow_ops.state.records import VersionRecord
 from dataflow_ops.state.store import StateStore
+from dataflow_ops.state.version_events import PUBLISHED, VersionEvent
 
 SHOWN = 50
 """Newest versions of a time line."""
@@ -46,10 +47,19 @@ def timeline(
         "current": current,
         "versions": [_version(home, state, v, consumers.get(v.version_id, ())) for v in records[:limit]],
         "total": len(records),
-        "events": [
-            {"version": e.version_id, "action": e.action, "who": e.who, "note": e.note, "at": e.created_at}
-            for e in state.version_events(dataset, limit=4 * limit)
-        ],
+        "events": [_event(e) for e in state.version_events(dataset, limit=4 * limit)],
+    }
+
+
+def _event(one: VersionEvent) -> dict[str, Any]:
+    """A decision; ``became`` says what publishing made of the version, and is None for other decisions."""
+    return {
+        "version": one.version_id,
+        "action": one.action,
+        "became": became(one.note) if one.action == PUBLISHED else None,
+        "who": one.who,
+        "note": one.note,
+        "at": one.created_at,
     }
 
 

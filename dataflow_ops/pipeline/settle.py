@@ -8,7 +8,15 @@ from dataflow_ops.layers.export.manifest import canonical_json
 from dataflow_ops.pipeline.publish import Published
 from dataflow_ops.pipeline.reporting import refresh_report
 from dataflow_ops.pipeline.session import Session
-from dataflow_ops.pipeline.version_states import INCREMENT, PUBLISHED, REJECTED, WAITING, WITH_SET
+from dataflow_ops.pipeline.version_states import (
+    BECAME_CURRENT,
+    INCREMENT,
+    INCREMENT_OF,
+    PUBLISHED,
+    REJECTED,
+    WAITING,
+    WITH_SET,
+)
 from dataflow_ops.state import version_events as events
 
 CURRENT = "current"
@@ -36,8 +44,8 @@ def settle(session: Session, made: Published, promote: bool, waits: Sequence[str
     is_current = now is not None and now.version_id == made.version_id
     outcome = _outcome(session.row.mode, made.before, is_current, promote, bool(waits))
     notes = {
-        CURRENT: "became current",
-        INCREMENT: f"an increment of {session.row.data_date}",
+        CURRENT: BECAME_CURRENT,
+        INCREMENT: f"{INCREMENT_OF}{session.row.data_date}",
         HELD: WITH_SET,
         WAITS: "; ".join(waits),
     }

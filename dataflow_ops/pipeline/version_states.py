@@ -6,7 +6,19 @@ from typing import Final
 
 from dataflow_ops.state.versions import INCREMENT, REJECTED, REMOVED
 
-__all__ = ["INCREMENT", "PUBLISHED", "REJECTED", "REMOVED", "SHOWN_WAITING", "WAITING", "WITH_SET", "shown"]
+__all__ = [
+    "BECAME_CURRENT",
+    "INCREMENT",
+    "INCREMENT_OF",
+    "PUBLISHED",
+    "REJECTED",
+    "REMOVED",
+    "SHOWN_WAITING",
+    "WAITING",
+    "WITH_SET",
+    "became",
+    "shown",
+]
 
 PUBLISHED: Final = "PUBLISHED"
 """It is current, or was once."""
@@ -14,6 +26,10 @@ WAITING: Final = "AWAITING_APPROVAL"
 """Nobody has let it become current yet."""
 SHOWN_WAITING: Final = "WAITING"
 """How :data:`WAITING` is shown."""
+BECAME_CURRENT: Final = "became current"
+INCREMENT_OF: Final = "an increment of "
+"""Notes of the event that a version was published: as the current one, or as an increment; any other note
+says why it waits for a person."""
 WITH_SET: Final = "it was run with --set"
 """Why a version waits that nothing else holds back."""
 
@@ -26,3 +42,10 @@ def shown(state: str, current: bool) -> str:
     if state == WAITING:
         return PUBLISHED if current else SHOWN_WAITING
     return state
+
+
+def became(note: str) -> str:
+    """What the event that a version was published made of it: ``current``, ``increment`` or ``waiting``."""
+    if note == BECAME_CURRENT:
+        return "current"
+    return "increment" if note.startswith(INCREMENT_OF) else "waiting"

@@ -59,7 +59,10 @@ def test_the_time_line_newest_first(product: Product, state: StateStore) -> None
     moved = [one for one in new["drift"] if one["what"] == "domain" and one["name"] == "pool"]
     assert {one["measure"] for one in moved} == {"documents", "tokens"}
     assert all(one["new"] < one["old"] for one in moved)
-    assert {row["action"] for row in found["events"]} == {"published"}
+    assert [(row["version"], row["action"], row["became"]) for row in found["events"]] == [
+        (waiting, "published", "waiting"),
+        (product.version, "published", "current"),
+    ]
     assert timeline(product.home, state, "tiny", limit=1)["total"] == 2
 
 
@@ -98,6 +101,7 @@ def test_approve_reject_and_rollback_say_who_and_why(product: Product, state: St
         (product.version, "rolled_back", "Wang", "worse")
     ]
     told = {(e["version"], e["action"]): (e["who"], e["note"]) for e in found["events"]}
+    assert {e["became"] for e in found["events"] if e["action"] != "published"} == {None}
     assert told[second, "approved"] == ("Li", "looked at it")
     assert told[refused, "rejected"] == ("Li", "too little of the pool")
     states = {row["version"]: row["state"] for row in found["versions"]}
@@ -125,3 +129,13 @@ def test_the_report_belongs_to_the_data_set(product: Product, state: StateStore)
     for dataset, version in (("other", product.version), ("tiny", "../../state.db")):
         with pytest.raises(VersionError):
             report_file(product.home, state, dataset, version)
+
+
+def test_an_increment_is_not_told_as_waiting(product: Product, state: StateStore) -> None:
+    made = inside.run(product.job, product.root / "home", mode="incremental")
+    (event,) = [e for e in timeline(product.home, state, "tiny")["events"] if e["version"] == made.version_id]
+    assert (event["action"], event["became"], event["note"]) == (
+        "published",
+        "increment",
+        "an increment of 2026-01-01",
+    )

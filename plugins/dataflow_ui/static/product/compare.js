@@ -10,19 +10,17 @@ import { useQuery } from "../kit/query.js";
 import { Table } from "../kit/table.js";
 import { settingText } from "../run/parameters.js";
 import { Causes } from "./causes.js";
+import { defaultPair, isIncrement } from "./pair.js";
 
-/** The versions to compare where the address names none: what waits against what is current, or that against the one before. */
-export function defaultPair(versions) {
-  const current = versions.findIndex((version) => version.current);
-  const waiting = versions.find((version) => version.state === "WAITING");
-  if (waiting && current >= 0) return { a: versions[current].version, b: waiting.version };
-  const at = Math.max(0, current);
-  const older = versions.slice(at + 1).find((version) => version.state === "PUBLISHED") ?? versions[at + 1];
-  return { a: older?.version ?? "", b: versions[at].version };
+/** What a list says of a version: its kind and day first, for ids look alike. */
+function optionWords(version, { t, f }) {
+  const kind = isIncrement(version) ? t("compare.increment", { day: version.data_date }) : t("compare.full");
+  const words = [kind, f.time(version.published_at), version.current && t("versions.current"), version.version];
+  return words.filter(Boolean).join(" · ");
 }
 
 function Choice({ label, value, versions, onChange }) {
-  const { t, f } = useText();
+  const words = useText();
   return box(
     { flex: "1 1 16rem", minW: 0 },
     h(Label, null, label),
@@ -33,11 +31,7 @@ function Choice({ label, value, versions, onChange }) {
         UI.NativeSelect.Field,
         { "aria-label": label, value, onChange: (event) => onChange(event.target.value) },
         ...versions.map((version) =>
-          h(
-            "option",
-            { key: version.version, value: version.version },
-            `${version.version} · ${f.time(version.published_at)}${version.current ? ` · ${t("versions.current")}` : ""}`,
-          ),
+          h("option", { key: version.version, value: version.version }, optionWords(version, words)),
         ),
       ),
       h(UI.NativeSelect.Indicator),
@@ -130,8 +124,8 @@ export function Compare({ dataset }) {
     const versions = data.versions;
     if (versions.length < 2) return h(Panel, null, h(Empty, { title: t("compare.few"), icon: "clock" }, t("compare.few_next")));
     const pair = defaultPair(versions);
-    const a = read("a") || pair.a || versions[1].version;
-    const b = read("b") || pair.b || versions[0].version;
+    const a = read("a") || pair.a;
+    const b = read("b") || pair.b;
     return column(
       { gap: 3 },
       h(

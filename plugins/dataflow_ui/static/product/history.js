@@ -6,9 +6,12 @@ import { Panel } from "../kit/panel.js";
 import { Name } from "../kit/words.js";
 
 const SHOWN = 8;
+/** A version is published once, but that does not always make it current. */
+const BECAME = { waiting: "event.built", increment: "event.increment" };
 
 function Event({ event }) {
   const { t, f } = useText();
+  const became = BECAME[event.became];
   return box(
     { display: "grid", gridTemplateColumns: "6.5rem minmax(0, 1fr)", columnGap: 3, fontSize: "sm" },
     text({ color: "fg.muted", fontSize: "xs", fontVariantNumeric: "tabular-nums", pt: 0.5 }, f.time(event.at)),
@@ -17,7 +20,7 @@ function Event({ event }) {
       row(
         { gap: 1.5, rowGap: 0, alignItems: "baseline" },
         h(Name, { length: 44, mono: false, fontWeight: "medium" }, event.who || "–"),
-        text({}, t(`event.${event.action}`)),
+        text({}, became ? t(became) : t(`event.${event.action}`)),
         h(Name, { length: 48 }, event.version),
       ),
       event.note && box({ color: "fg.muted", lineClamp: 2, overflowWrap: "anywhere", title: event.note }, event.note),
