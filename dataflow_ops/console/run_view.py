@@ -8,9 +8,10 @@ from urllib.parse import quote
 
 from dataflow_ops.console.layers_view import WINDOW_S, tokens_per_document
 from dataflow_ops.console.place import Place
+from dataflow_ops.console.progress import progress_of
 from dataflow_ops.console.runs import command, full_before, is_live, known_run
-from dataflow_ops.console.shown_layers import LAYER_OF, SHOWN, Totals, current_layer, steps_of, through
-from dataflow_ops.console.work import StepWork, seconds_left, share_done, work_of
+from dataflow_ops.console.shown_layers import LAYER_OF, SHOWN, Totals, steps_of, through
+from dataflow_ops.console.work import StepWork, seconds_left, work_of
 from dataflow_ops.pipeline.version_states import SHOWN_WAITING, WITH_SET, shown
 from dataflow_ops.state.glance import LetterGroup, TaskGlance
 from dataflow_ops.state.records import PauseFlag, RunRecord, VersionRecord
@@ -40,8 +41,8 @@ def summary(place: Place, run_id: str) -> dict[str, Any]:
     groups, letters_known = place.sums.letters(run_id, until)
     tasks = _tasks(totals, few)
     work = work_of(totals, before, row.until_layer)
-    layer = _layer(row, totals)
-    came, share = _came(layer, totals, row), _share(layer, work, row)
+    far = progress_of(row, totals, work)
+    came = _came(far.layer, totals)
     has_report = version is not None and _report_is_there(place, version)
     return {
         "run": row.run_id,
@@ -56,10 +57,10 @@ def summary(place: Place, run_id: str) -> dict[str, Any]:
         "ended_at": row.ended_at,
         "updated_at": row.updated_at,
         "documents_total": came,
-        "documents_done": None if came is None or share is None else round(came * share),
-        "layer": layer,
-        "progress": share,
-        "run_progress": share_done(work) if is_live(row) or layer is not None else 1.0,
+        "documents_done": None if came is None else round(came * far.of_layer),
+        "layer": far.layer,
+        "progress": far.of_layer,
+        "run_progress": far.of_run,
         "complete": complete and letters_known,
         **_pace(place, row, totals, before, work, running, flag),
         "pause": None if flag is None else _pause(flag, tasks),
@@ -84,15 +85,7 @@ def _tasks(totals: Totals, few: list[TaskGlance]) -> dict[str, int]:
     return {state: number for state, number in sorted(counts.items()) if number}
 
 
-def _layer(row: RunRecord, totals: Totals) -> str | None:
-    if row.state in ("SUCCEEDED", "SUCCEEDED_WITH_DEAD", "AWAITING_APPROVAL"):
-        return None
-    if not totals:
-        return SHOWN[0][0]
-    return current_layer(totals, row.until_layer) or SHOWN[-1][0]
-
-
-def _came(layer: str | None, totals: Totals, row: RunRecord) -> int | None:
+def _came(layer: str | None, totals: Totals) -> int | None:
     """Documents that go through the layer: what the one before it let through; for parse nobody knows yet."""
     names = [name for name, _ in SHOWN]
     if layer is None or layer == "parse":
@@ -107,12 +100,6 @@ def _came(layer: str | None, totals: Totals, row: RunRecord) -> int | None:
     if previous == "parse":
         return last.documents_out
     return through(previous, totals).kept
-
-
-def _share(layer: str | None, work: list[StepWork], row: RunRecord) -> float | None:
-    if layer is None:
-        return 1.0
-    return share_done([one for one in work if LAYER_OF[one.step] == layer])
 
 
 def _pace(

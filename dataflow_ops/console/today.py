@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from dataflow_ops.console.dags import DagFact, DagFacts, NoDags, origin_of
+from dataflow_ops.console.progress import progress_of
 from dataflow_ops.console.version_facts import facts_of
-from dataflow_ops.pipeline.flow import STEPS, steps_until
+from dataflow_ops.console.work import work_of
 from dataflow_ops.pipeline.home import Home
 from dataflow_ops.pipeline.version_states import SHOWN_WAITING, WITH_SET, shown
 from dataflow_ops.state.machine import LIVE_RUNS
@@ -116,7 +117,7 @@ def _dataset(
             *_paused(state, live),
             *_letters(letters(name), runs),
         ],
-        "live": [_live(run, totals(run.run_id)) for run in live],
+        "live": [_live(state, run, totals) for run in live],
         "last": None if ended is None else _last(ended),
     }
 
@@ -193,31 +194,24 @@ def _decision(
     }
 
 
-def _live(run: RunRecord, totals: Mapping[str, StepTotals]) -> dict[str, Any]:
+def _live(
+    state: StateStore, run: RunRecord, totals: Callable[[str], Mapping[str, StepTotals]]
+) -> dict[str, Any]:
     dag_id, dag_run_id = origin_of(run)
-    layer, progress = _progress(run, totals)
+    now, before = totals(run.run_id), state.run_before(run, "full", finished=True)
+    work = work_of(now, {} if before is None else totals(before.run_id), run.until_layer)
+    far = progress_of(run, now, work)
     return {
         "run": run.run_id,
         "dag_id": dag_id,
         "dag_run_id": dag_run_id,
         "mode": run.mode,
         "state": run.state,
-        "layer": layer,
-        "progress": progress,
+        "layer": far.layer,
+        "progress": far.of_layer,
+        "run_progress": far.of_run,
         "urgent": run.urgent,
     }
-
-
-def _progress(run: RunRecord, totals: Mapping[str, StepTotals]) -> tuple[str | None, float]:
-    """Layer of the step under way, and the share of steps that are done, each counted by its tasks."""
-    wanted = steps_until(run.until_layer)
-    done, layer = 0.0, None
-    for step, of, _ in STEPS:
-        total = totals.get(step)
-        if step in wanted and total is not None and total.number:
-            done += 1.0 if total.settled else total.done / total.number
-            layer = of
-    return layer, done / len(wanted)
 
 
 def _last(run: RunRecord) -> dict[str, Any]:

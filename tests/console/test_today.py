@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from dataflow_ops.console import run_view
+from dataflow_ops.console.place import Place, open_place
+from dataflow_ops.console.sums import Sums
 from dataflow_ops.console.today import today
 from dataflow_ops.state.store import StateStore
 from tests.console.product_home import Dags, Product, build
@@ -16,7 +20,7 @@ from tests.pipeline import inside
 DATASET = {"dataset", "description", "dags", "current", "age_s", "decisions", "live", "last"}
 CURRENT = {"version", "published_at", "documents", "tokens", "tokens_estimated", "mode", "data_date"}
 DECISION = {"kind", "version", "run", "dag_id", "dag_run_id", "reasons", "count"}
-LIVE = {"run", "dag_id", "dag_run_id", "mode", "state", "layer", "progress", "urgent"}
+LIVE = {"run", "dag_id", "dag_run_id", "mode", "state", "layer", "progress", "run_progress", "urgent"}
 
 
 @pytest.fixture(scope="module")
@@ -114,31 +118,36 @@ def test_a_waiting_version_and_a_paused_run_are_decisions(tmp_path: Path) -> Non
         assert set(live) == LIVE
         # Nobody works on it, so the pause has come through at once.
         assert live["state"] in ("RUNNING", "PAUSED")
-        assert (live["layer"], live["progress"], live["urgent"]) == (None, 0.0, True)
+        assert (live["layer"], live["progress"], live["run_progress"], live["urgent"]) == (
+            "ingest",
+            0.0,
+            0.0,
+            True,
+        )
         state.set_run_state("airflow-tiny__full-manual__1", "FAILED", "the disk is full")
         [tiny] = today(product.home, state)["datasets"]
         assert {row["kind"] for row in tiny["decisions"]} == {"approve", "failed", "dead_letters"}
         assert tiny["last"]["state"] == "FAILED"
 
 
-def test_a_live_run_tells_its_layer_and_how_far_it_is(tmp_path: Path) -> None:
+def test_a_live_run_is_as_far_as_its_own_page_says(tmp_path: Path) -> None:
     product = build(tmp_path)
-    with product.state() as state:
-        seen = []
+    place = open_place(product.root / "home")
+    place.sums.close()
+    patient = Place(place.home, place.state, Sums(place.state, patience_s=60))
+    seen: list[tuple[str, float]] = []
 
-        def look(step: str, _: object) -> None:
-            [tiny] = today(product.home, state)["datasets"]
-            seen.append((step, tiny["live"][0]["layer"], tiny["live"][0]["progress"]))
+    def look(_step: str, _outcome: object) -> None:
+        [tiny] = today(product.home, place.state)["datasets"]
+        (live,) = tiny["live"]
+        patient.sums.forget(live["run"])  # the page may remember an older sum for a moment
+        page = run_view.summary(patient, live["run"])
+        for key in ("layer", "progress", "run_progress"):
+            assert live[key] == page[key], key
+        seen.append((live["layer"], live["run_progress"]))
 
-        inside.run(
-            product.job,
-            product.root / "home",
-            inside.Notes(on_task=look),
-            set=["clean.stored_text.lower_case=true"],
-        )
-    layers = dict((step, layer) for step, layer, _ in seen)
-    assert layers["filter"] == "filter"
-    assert layers["label"] == "mix"
-    progress = [share for *_, share in seen]
-    assert progress == sorted(progress)
-    assert 0.0 < progress[0] < progress[-1] <= 1.0
+    overrides = ["clean.stored_text.lower_case=true"]
+    with closing(patient):
+        inside.run(product.job, product.root / "home", inside.Notes(on_task=look), set=overrides)
+    assert {"filter", "dedup", "mix", "export"} <= {layer for layer, _ in seen}
+    assert 0.0 < seen[0][1] < seen[-1][1] <= 1.0

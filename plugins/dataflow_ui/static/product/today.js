@@ -59,6 +59,7 @@ function Current({ entry }) {
     box(
       { fontVariantNumeric: "tabular-nums" },
       t("today.size", {
+        count: version.documents,
         documents: f.compact(version.documents),
         tokens: `${version.tokens_estimated ? "≈ " : ""}${f.compact(version.tokens)}`,
       }),
@@ -89,11 +90,15 @@ function Now({ entry }) {
             { gap: 1.5, rowGap: 0 },
             h(StateBadge, { state: run.state, tones: RUN_TONES, words: "run_state", size: "sm" }),
             h(RunName, { run }, t(`mode.${run.mode}`)),
-            text({ fontVariantNumeric: "tabular-nums" }, f.progress(run.progress)),
+            text({ fontVariantNumeric: "tabular-nums" }, t("progress.run", { progress: f.progress(run.run_progress) })),
             run.urgent && h(Tag, { tone: "warning", icon: "bolt" }, t("run.urgent")),
           ),
-          box({ mt: 1 }, h(ProgressBar, { value: run.progress, label: t("run.progress"), tone: run.state === "PAUSED" ? "deferred" : "brand", height: 1.5 })),
-          run.layer && box({ fontSize: "xs", color: "fg.muted", mt: 0.5 }, t(`layer.${run.layer}`)),
+          box({ mt: 1 }, h(ProgressBar, { value: run.run_progress, label: t("run.progress"), tone: run.state === "PAUSED" ? "deferred" : "brand", height: 1.5 })),
+          run.layer &&
+            box(
+              { fontSize: "xs", color: "fg.muted", mt: 0.5 },
+              t("progress.layer", { layer: t(`layer.${run.layer}`), progress: f.progress(run.progress) }),
+            ),
         ),
       ),
     );
@@ -161,10 +166,13 @@ function Dataset({ entry }) {
 export function Today({ datasets }) {
   const { t } = useText();
   const waiting = datasets.reduce((sum, entry) => sum + entry.decisions.length, 0);
-  const live = datasets.reduce((sum, entry) => sum + entry.live.length, 0);
+  const live = datasets.flatMap((entry) => entry.live);
+  const paused = live.filter((run) => run.state === "PAUSED").length;
+  const going = live.length - paused;
   const parts = [
     t("today.datasets", { count: datasets.length }),
-    live > 0 ? t("today.live", { count: live }) : t("today.live_none"),
+    going > 0 || paused === 0 ? t(going > 0 ? "today.live" : "today.live_none", { count: going }) : "",
+    paused > 0 ? t("today.paused", { count: paused }) : "",
     waiting > 0 ? t("today.waiting", { count: waiting }) : t("sentence.calm"),
   ];
   // What waits for somebody comes first, then what runs.
@@ -172,7 +180,7 @@ export function Today({ datasets }) {
   const ordered = [...datasets].sort((a, b) => rank(a) - rank(b) || a.dataset.localeCompare(b.dataset));
   return column(
     { gap: 3 },
-    box({ as: "p", fontSize: "lg", fontWeight: "medium", px: 1 }, parts.join(t("sentence.comma"))),
+    box({ as: "p", fontSize: "lg", fontWeight: "medium", px: 1 }, parts.filter(Boolean).join(t("sentence.comma"))),
     h(Panel, { flush: true, "aria-label": t("nav.today") }, ...ordered.map((entry) => h(Dataset, { key: entry.dataset, entry }))),
   );
 }

@@ -23,7 +23,8 @@ export function progressWords(run, { t, f }) {
   };
   if (run.state === "PLANNED") return t("sentence.planned");
   if (run.state === "RUNNING" || run.state === "PAUSED") {
-    const parts = [t(run.documents_total ? "sentence.progress" : "sentence.progress_uncounted", values)];
+    const parts = [t("progress.layer", values)];
+    if (run.documents_total) parts.push(t("sentence.progress", values));
     if (run.state === "PAUSED") parts.unshift(t(run.pause ? "sentence.paused" : "sentence.resuming"));
     else if (run.eta) parts.push(t("sentence.eta", values));
     return parts.join(t("sentence.comma"));
@@ -104,6 +105,7 @@ export function Sentence({ run }) {
           label: t("run.progress"),
           tone: run.state === "PAUSED" ? "deferred" : "brand",
         }),
+        box({ mt: 1, fontSize: "xs", color: "fg.muted" }, t("progress.run", { progress: f.progress(run.run_progress ?? run.progress) })),
       ),
   );
 }

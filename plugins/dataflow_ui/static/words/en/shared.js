@@ -39,6 +39,8 @@ export default {
   "layer_state.waiting": "not begun",
   "mode.full": "full run",
   "mode.incremental": "incremental run",
+  "progress.layer": "{layer} {progress}",
+  "progress.run": "{progress} of the run",
   "rights.asking": "Asking what you may do…",
   "rights.no_act": "You may look, but not act: that needs the right to edit runs of the DAGs of {dataset}.",
   "rights.no_text": "You may not read document text of {dataset}. Ask an administrator for the right to it.",

@@ -36,6 +36,8 @@ export default {
   "layer_state.waiting": "未开始",
   "mode.full": "全量运行",
   "mode.incremental": "增量运行",
+  "progress.layer": "{layer} {progress}",
+  "progress.run": "整个运行的 {progress}",
   "rights.asking": "正在查询您的权限…",
   "rights.no_act": "您只能查看，不能操作：操作需要编辑 {dataset} 的 DAG 运行的权限。",
   "rights.no_text": "您无权阅读 {dataset} 的文档正文，请向管理员申请。",
