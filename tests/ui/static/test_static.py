@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -157,3 +158,40 @@ def test_every_key_that_is_used_exists_and_every_key_is_used() -> None:
         if key.removesuffix("_one") not in whole and not any(key.startswith(start) for start in beginnings)
     }
     assert idle == set()
+
+
+def test_what_is_counted_has_a_word_for_one() -> None:
+    english = dictionary("en")
+    counted = {
+        key
+        for key, words in english.items()
+        if re.search(r"\{(?:count|total|documents)\} (?:dead )?[a-z]+s\b(?!/)", words)
+    }
+    assert {key for key in counted if f"{key}_one" not in english} == set()
+
+
+def pair(*versions: dict[str, object]) -> tuple[str, str]:
+    """The two versions, by name, that a comparison begins with."""
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed")
+    source = (STATIC / "product" / "pair.js").read_text(encoding="utf-8")
+    asked = f"{source}\nprocess.stdout.write(JSON.stringify(defaultPair({json.dumps(versions)})));"
+    done = subprocess.run(
+        [node, "--input-type=module"], input=asked, capture_output=True, text=True, check=True, timeout=60
+    )
+    found = json.loads(done.stdout)
+    return found["a"], found["b"]
+
+
+def test_a_comparison_begins_with_full_versions() -> None:
+    def version(name: str, mode: str = "full", state: str = "PUBLISHED") -> dict[str, object]:
+        return {"version": name, "mode": mode, "state": state, "current": name == "now"}
+
+    day, waiting = version("day", "incremental"), version("new", state="WAITING")
+    now, old, refused = version("now"), version("old"), version("refused", state="REJECTED")
+    assert pair(day, now, day, refused, old) == ("old", "now")
+    assert pair(version("day", "incremental", "WAITING"), now, old) == ("old", "now")
+    assert pair(day, waiting, now, old) == ("now", "new")
+    assert pair(day, now) == ("day", "now"), "one full version: a day is all there is to set it against"
+    assert pair(version("day 2", "incremental"), day) == ("day", "day 2")

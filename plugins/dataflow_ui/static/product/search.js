@@ -147,7 +147,7 @@ function Results({ data }) {
     data.query?.sha1 &&
       box(
         { px: data.results.length > 0 ? 3 : 0, py: 2, fontSize: "xs", color: "fg.muted" },
-        t("search.folded", { sha1: data.query.sha1, length: f.number(data.query.folded_length) }),
+        t("search.folded", { sha1: data.query.sha1, count: f.number(data.query.folded_length) }),
       ),
   );
 }

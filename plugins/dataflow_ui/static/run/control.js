@@ -49,7 +49,7 @@ function Held({ run }) {
       text(
         { fontWeight: "semibold" },
         pause.tasks_open > 0
-          ? t("control.held", { paused: f.number(pause.tasks_paused), open: f.number(pause.tasks_open) })
+          ? t("control.held", { paused: f.number(pause.tasks_paused), open: f.number(pause.tasks_open), count: pause.tasks_open })
           : t("control.held_none"),
       ),
       " ",

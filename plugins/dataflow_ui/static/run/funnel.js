@@ -122,7 +122,7 @@ function LayerRow({ layer, widest, chosen, onLayer }) {
           layer.state !== "done" &&
           box(
             { fontSize: "xs", color: "fg.muted", whiteSpace: "nowrap" },
-            t("funnel.tasks", { done: f.number(layer.done), total: f.number(layer.tasks) }),
+            t("funnel.tasks", { done: f.number(layer.done), total: f.number(layer.tasks), count: layer.tasks }),
           ),
       ),
     ),

@@ -105,7 +105,7 @@ function Failures({ kind, entries }) {
       { gap: 1.5 },
       ...entries.map((entry) =>
         box(
-          { key: entry.name, fontSize: "sm", title: t("where.failed_of", { failed: f.number(entry.failed), documents: f.number(entry.documents) }) },
+          { key: entry.name, fontSize: "sm", title: t("where.failed_of", { failed: f.number(entry.failed), documents: f.number(entry.documents), count: entry.documents }) },
           row(
             { flexWrap: "nowrap" },
             h(Name, { length: 34, mono: false, flex: 1 }, entry.name || t("where.unknown")),
