@@ -36,6 +36,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 
@@ -46,6 +47,8 @@ class DataFlowError(Exception):
     """Whether the same call may succeed later without anybody changing anything."""
     systemic: ClassVar[bool] = False
     """Whether the fault concerns the whole run (disk, database), not one task."""
+    said: tuple[str, Mapping[str, str | int]] | None = None
+    """Code and values of the message, where a page can word it in its reader's language."""
 
 
 class ConfigError(DataFlowError):

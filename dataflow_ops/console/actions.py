@@ -6,6 +6,7 @@ from typing import Final
 
 from dataflow_ops.console.place import Place
 from dataflow_ops.console.runs import is_live, known_run
+from dataflow_ops.console.said import fault
 from dataflow_ops.control.flags import PauseFlags
 from dataflow_ops.errors import ConfigError
 from dataflow_ops.pipeline.urgency import set_urgent
@@ -24,7 +25,7 @@ def pause(place: Place, run_id: str, scope: str, who: str, why: str) -> None:
     """
     row = known_run(place, run_id)
     if scope == "run" and not is_live(row):
-        raise ConfigError(f"the run is {row.state}: there is nothing to pause")
+        raise fault(ConfigError, "ended_pause", state=row.state)
     PauseFlags(place.state, place.home.redis_url).pause(scope, _target(row, scope), who, why[:MAX_WHY])
     place.sums.forget(run_id)
 
@@ -48,7 +49,9 @@ def hurry(place: Place, run_id: str, urgent: bool, who: str) -> None:
         NotThere: no such run.
         ConfigError: it has ended.
     """
-    known_run(place, run_id)
+    row = known_run(place, run_id)
+    if not is_live(row) and row.state != "FAILED":
+        raise fault(ConfigError, "ended_hurry", state=row.state)
     set_urgent(place.home.path, run_id, urgent, who)
 
 

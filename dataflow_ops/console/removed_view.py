@@ -13,6 +13,7 @@ from dataflow_ops.console.glances import FewChunks
 from dataflow_ops.console.matches import locate, snippet
 from dataflow_ops.console.place import Place
 from dataflow_ops.console.runs import command, known_run
+from dataflow_ops.console.said import fault
 from dataflow_ops.console.shown_layers import LAYER_OF, Totals
 from dataflow_ops.console.where_view import steps_in
 from dataflow_ops.errors import ConfigError
@@ -68,7 +69,7 @@ def removed(
     rules = _rules(hits, steps_in(layer))
     if rule and rule not in {one["rule"] for one in rules} and complete:
         known = ", ".join(sorted(one["rule"] for one in rules)) or "none"
-        raise ConfigError(f"rule '{rule}' removed nothing here; rules that did: {known}")
+        raise fault(ConfigError, "rule_idle", rule=rule, known=known)
     words = ["audit", run_id, *(["--rule", rule] if rule else []), "--n", str(n)]
     if seed:
         words += ["--seed", str(seed)]

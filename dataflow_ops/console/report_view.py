@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataflow_ops.console.place import NotThere, Place
 from dataflow_ops.console.runs import known_run
+from dataflow_ops.console.said import fault
 
 
 def report_of_run(place: Place, run_id: str) -> str:
@@ -18,4 +19,4 @@ def report_of_run(place: Place, run_id: str) -> str:
         path = place.home.root / "versions" / version.version_id / "report.html"
         if path.is_file():
             return path.read_text(encoding="utf-8")
-    raise NotThere("no report yet: it is written when the run publishes its version")
+    raise fault(NotThere, "no_report")

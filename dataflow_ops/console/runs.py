@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 
 from dataflow_ops.console.place import NotThere, Place
+from dataflow_ops.console.said import fault
 from dataflow_ops.console.shown_layers import Totals
 from dataflow_ops.state.machine import LIVE_RUNS
 from dataflow_ops.state.records import RunRecord
@@ -18,7 +19,7 @@ def known_run(place: Place, run_id: str) -> RunRecord:
     """
     row = place.state.get_run(run_id)
     if row is None:
-        raise NotThere("not started: the run appears here when its first task begins")
+        raise fault(NotThere, "not_started")
     return row
 
 

@@ -8,6 +8,7 @@ from hashlib import sha1
 from pathlib import Path
 from typing import Any, Literal
 
+from dataflow_ops.console.said import fault
 from dataflow_ops.errors import ConfigError
 from dataflow_ops.kernels.fold import fold_text
 from dataflow_ops.observe.ids import full_id, is_id
@@ -76,9 +77,9 @@ def search(
     """
     query = query.encode("utf-8", "replace").decode().strip()
     if not query:
-        raise ConfigError("say what to look for: a document id, a URL, or a text")
+        raise fault(ConfigError, "query_empty")
     if len(query) > MAX_QUERY:
-        raise ConfigError(f"the text has {len(query):,} characters; paste {MAX_QUERY:,} at most")
+        raise fault(ConfigError, "query_long", length=len(query), most=MAX_QUERY)
     if by not in ("auto", "id", "url", "text"):
         raise ConfigError(f"by={by}: use auto, id, url or text")
     how: By = kind_of(query) if by == "auto" else by  # type: ignore[assignment]

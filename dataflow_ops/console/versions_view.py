@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from dataflow_ops.console.dags import Consumer, DagFacts, NoDags, origin_of
+from dataflow_ops.console.said import fault, said
 from dataflow_ops.console.today import reasons
 from dataflow_ops.console.version_facts import drift_of, facts_of
 from dataflow_ops.errors import ConfigError, VersionError
 from dataflow_ops.pipeline.home import Home
-from dataflow_ops.pipeline.version_states import SHOWN_WAITING, became, shown
+from dataflow_ops.pipeline.version_states import INCREMENT, REJECTED, REMOVED, SHOWN_WAITING, became, shown
 from dataflow_ops.pipeline.versions import VersionBook
 from dataflow_ops.state.records import VersionRecord
 from dataflow_ops.state.store import StateStore
@@ -127,7 +129,8 @@ def decide(
         dags: what the orchestrator knows.
 
     Returns:
-        ``ok, message, consumers``; after a rollback the consumers of the version that was current before.
+        ``ok, code, values, message, current, consumers``; after a rollback the consumers of the version that
+        was current before.
 
     Raises:
         ConfigError: no such action, or the version doesn't stand so that it could be done.
@@ -135,8 +138,10 @@ def decide(
     """
     if action not in ACTIONS:
         raise ConfigError(f"action '{action}': use one of {', '.join(ACTIONS)}")
-    if not any(v.version_id == version for v in state.versions(dataset)):
-        raise VersionError(f"'{version}' is no version of data set '{dataset}'; its whole id is needed here")
+    record = next((v for v in state.versions(dataset) if v.version_id == version), None)
+    if record is None:
+        raise fault(VersionError, "no_such_version", version=version, dataset=dataset)
+    _refuse(action, record)
     before = state.current(dataset)
     with VersionBook(home) as book:
         if action == "approve":
@@ -151,27 +156,45 @@ def decide(
     now = after.version_id if after is not None else None
     return {
         "ok": True,
-        "message": _said(action, version, left, now, consumers),
+        **_said(action, version, left, now, consumers),
         "current": now,
         "consumers": [consumer.as_dict() for consumer in consumers],
     }
 
 
-def _said(action: Action, version: str, left: str, now: str | None, consumers: Sequence[Consumer]) -> str:
+def _refuse(action: Action, record: VersionRecord) -> None:
+    """What the book would refuse too, in a sentence that pages can word: mostly somebody was quicker."""
+    name, stands = record.version_id, shown(record.state, record.is_current)
+    if action == "approve" and stands not in (SHOWN_WAITING, REJECTED):
+        raise fault(ConfigError, "bad_state_approve", version=name, stands=stands)
+    if action == "reject" and stands in (REJECTED, REMOVED):
+        raise fault(ConfigError, "bad_state_reject", version=name, stands=stands)
+    if action == "reject" and record.is_current:
+        raise fault(VersionError, "is_current", version=name)
+    if action == "rollback":
+        if record.mode == INCREMENT:
+            raise fault(VersionError, "increment_never_current", version=name)
+        if stands in (REJECTED, REMOVED):
+            raise fault(VersionError, "bad_state_rollback", version=name, stands=stands)
+        if stands == SHOWN_WAITING:
+            raise fault(VersionError, "never_approved", version=name)
+
+
+def _said(
+    action: Action, version: str, left: str, now: str | None, consumers: Sequence[Consumer]
+) -> dict[str, Any]:
     if action == "reject":
-        stays = f"; {now} stays current" if now else ""
-        return f"{version} is rejected{stays}."
+        stays = now is not None
+        return said("rejected_stays" if stays else "rejected", version=version, current=now or "")
     if action == "approve":
-        return f"{version} is approved" + (" and current." if now == version else ".")
+        return said("approved_current" if now == version else "approved", version=version)
     if left == version:
-        return f"{version} was current already."
-    by_dag: dict[str, int] = {}
-    for consumer in consumers:
-        by_dag[consumer.dag_id] = by_dag.get(consumer.dag_id, 0) + 1
-    if not by_dag:
-        return f"{version} is current again; no DAG run has started on {left}."
-    named = ", ".join(f"{dag} ({n} run{'s' if n > 1 else ''})" for dag, n in sorted(by_dag.items()))
-    return f"{version} is current again. These started on {left} and may have to be run again: {named}."
+        return said("was_current", version=version)
+    runs = Counter(consumer.dag_id for consumer in consumers)
+    if not runs:
+        return said("current_again", version=version, left=left)
+    used = ", ".join(dag if n == 1 else f"{dag} ({n}×)" for dag, n in sorted(runs.items()))
+    return said("current_again_used", version=version, left=left, used=used)
 
 
 def report_file(home: Home, state: StateStore, dataset: str, version: str) -> Path:
@@ -181,8 +204,8 @@ def report_file(home: Home, state: StateStore, dataset: str, version: str) -> Pa
         VersionError: no such version, or it has no report.
     """
     if not any(v.version_id == version for v in state.versions(dataset)):
-        raise VersionError(f"'{version}' is no version of data set '{dataset}'")
+        raise fault(VersionError, "no_such_version", version=version, dataset=dataset)
     path = home.root / "versions" / version / "report.html"
     if not path.is_file():
-        raise VersionError(f"{version} has no report any more; `dataflow report` prints where one would be")
+        raise fault(VersionError, "report_gone", version=version)
     return path

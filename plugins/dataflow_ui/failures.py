@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse
@@ -18,10 +19,12 @@ from dataflow_ops.errors import (
     StorageFull,
     VersionError,
 )
+from dataflow_ui.rights import NoRight
 
 log = logging.getLogger(__name__)
 
 STATUS: tuple[tuple[type[DataFlowError], int], ...] = (
+    (NoRight, 403),
     (NotThere, 404),
     (ConfigError, 400),
     (VersionError, 409),
@@ -35,11 +38,17 @@ STATUS: tuple[tuple[type[DataFlowError], int], ...] = (
 
 
 def add_error_handlers(app: FastAPI) -> None:
-    """Let an app answer errors of ours with ``{"detail": sentence}``."""
+    """Let an app answer errors of ours with ``{"detail": sentence}``.
+
+    Beside it stand ``code`` and ``values``, where a page can word it in its reader's language.
+    """
 
     @app.exception_handler(DataFlowError)
     async def answer(_: Request, error: Exception) -> JSONResponse:
         status = next((code for kind, code in STATUS if isinstance(error, kind)), 500)
         if status >= 500:
             log.error("%s: %s", type(error).__name__, error, exc_info=error)
-        return JSONResponse({"detail": str(error)}, status)
+        body: dict[str, Any] = {"detail": str(error)}
+        if isinstance(error, DataFlowError) and error.said is not None:
+            body["code"], body["values"] = error.said
+        return JSONResponse(body, status)

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from airflow.api_fastapi.common.db.common import SessionDep
 from airflow.api_fastapi.core_api.security import GetUserDep
-from fastapi import APIRouter, Depends, HTTPException
+from fastapi import APIRouter, Depends
 from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, Field
 
@@ -16,12 +16,13 @@ from dataflow_ops.console import rules_view, versions_view
 from dataflow_ops.console import search as searching
 from dataflow_ops.console import today as overview
 from dataflow_ops.console.place import NotThere
+from dataflow_ops.console.said import fault
 from dataflow_ops.errors import ConfigError, VersionError
 from dataflow_ops.pipeline.diff import diff_versions
 from dataflow_ui.audit_log import acts
 from dataflow_ui.dag_facts import AirflowDags
 from dataflow_ui.house import PlaceDep
-from dataflow_ui.rights import Subject, asked_about, full_dag, may, needs
+from dataflow_ui.rights import NoRight, Subject, asked_about, full_dag, may, needs
 from dataflow_ui.run_routes import report_response
 
 router = APIRouter(prefix="/api")
@@ -88,7 +89,7 @@ def search_text(place: PlaceDep, user: GetUserDep, query: Query) -> dict[str, An
 
 def _search(place: Any, user: Any, query: Query) -> dict[str, Any]:
     if query.dataset and not may(user, "read", full_dag(query.dataset)):
-        raise HTTPException(403, f"you may not read data set '{query.dataset}'; ask an administrator")
+        raise fault(NoRight, "no_right", rights="read", where=full_dag(query.dataset))
     return searching.search(
         place.home,
         place.state,
@@ -135,7 +136,9 @@ def report(place: PlaceDep, dataset: str, version: str) -> HTMLResponse:
     try:
         path = versions_view.report_file(place.home, place.state, dataset, version)
     except VersionError as e:
-        raise NotThere(str(e)) from e
+        gone = NotThere(str(e))
+        gone.said = e.said
+        raise gone from e
     return report_response(path.read_text(encoding="utf-8"))
 
 
@@ -210,6 +213,6 @@ def _known(place: Any, dataset: str, version: str) -> None:
     """Raise :class:`NotThere` unless the data set has the version (any, where none is named)."""
     there = [v.version_id for v in place.state.versions(dataset)]
     if not there:
-        raise NotThere(f"data set '{dataset}' has no version yet: its first full run makes one")
+        raise fault(NotThere, "no_version_yet", dataset=dataset)
     if version and version not in there:
-        raise NotThere(f"'{version}' is no version of data set '{dataset}'")
+        raise fault(NotThere, "no_such_version", version=version, dataset=dataset)

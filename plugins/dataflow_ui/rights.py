@@ -25,6 +25,8 @@ from airflow.models.dag import DagModel
 from fastapi import Depends, HTTPException, Request
 
 from dataflow_ops.console.place import Place
+from dataflow_ops.console.said import fault
+from dataflow_ops.errors import DataFlowError
 from dataflow_ui.house import PlaceDep
 
 Right = Literal["read", "text", "act"]
@@ -36,6 +38,10 @@ UNKNOWN = "?"
 """No DAG has this name: only who may read every DAG learns that there is no such run."""
 MARK = "x-dataflow"
 """A header that another site's form can't send; a bearer token does as well."""
+
+
+class NoRight(DataFlowError):
+    """The user lacks a right: the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +163,7 @@ def needs(*rights: Right) -> Callable[..., Subject]:
         else:
             allowed = all(_has(user, right, subject) for right in rights)
         if not allowed:
-            raise HTTPException(403, _refusal(rights, subject))
+            raise _refusal(rights, subject)
         return subject
 
     return check
@@ -190,10 +196,9 @@ def subject_of(place: Place, asked: dict[str, Any]) -> Subject:
     )
 
 
-def _refusal(rights: tuple[Right, ...], subject: Subject) -> str:
+def _refusal(rights: tuple[Right, ...], subject: Subject) -> NoRight:
     verbs = {"read": "read", "text": "create", "act": "edit"}
-    wanted = " and ".join(verbs[right] for right in rights)
-    where = " and ".join("every DAG" if dag_id == UNKNOWN else dag_id for dag_id in subject.dag_ids)
-    if subject.everything:
-        where = "every DAG"
-    return f"you may not do this: it takes the right to {wanted} DAG runs of {where}; ask an administrator"
+    wanted = ", ".join(verbs[right] for right in rights)
+    if subject.everything or UNKNOWN in subject.dag_ids:
+        return fault(NoRight, "no_right_all", rights=wanted)
+    return fault(NoRight, "no_right", rights=wanted, where=", ".join(subject.dag_ids))

@@ -72,6 +72,8 @@ def test_approve_reject_and_rollback_say_who_and_why(product: Product, state: St
     said = decide(home, state, "reject", "tiny", refused, who="Li", note="too little of the pool")
     assert said == {
         "ok": True,
+        "code": "rejected_stays",
+        "values": {"version": refused, "current": product.version},
         "message": f"{refused} is rejected; {product.version} stays current.",
         "current": product.version,
         "consumers": [],
@@ -93,7 +95,7 @@ def test_approve_reject_and_rollback_say_who_and_why(product: Product, state: St
     assert back["current"] == product.version
     assert back["message"] == (
         f"{product.version} is current again. These started on {second} and may have to be run again:"
-        " evaluate (1 run), train (2 runs)."
+        " evaluate, train (2×)."
     )
     assert [c["run_id"] for c in back["consumers"]] == ["asset__2", "asset__1", "asset__1"]
     found = timeline(home, state, "tiny")
@@ -116,8 +118,9 @@ def test_decisions_need_a_whole_id_and_a_version_that_stands_so(product: Product
         decide(home, state, "approve", "other", product.version, who="Li")
     with pytest.raises(ConfigError, match="doesn't wait"):
         decide(home, state, "approve", "tiny", product.version, who="Li")
-    with pytest.raises(VersionError, match="is current"):
+    with pytest.raises(VersionError, match="is current") as told:
         decide(home, state, "reject", "tiny", product.version, who="Li")
+    assert told.value.said == ("is_current", {"version": product.version})
     waiting = another(product)
     with pytest.raises(VersionError, match="never been approved"):
         decide(home, state, "rollback", "tiny", waiting, who="Li")

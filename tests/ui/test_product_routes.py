@@ -185,7 +185,8 @@ def test_decisions_say_who_and_stand_in_the_audit_log(asked: Asked) -> None:
         f"{asked.product.version} is current again; no DAG run"
     )
     forth = asked.body("forth")
-    assert "train (1 run)" in forth["message"]
+    assert forth["message"].endswith("may have to be run again: train.")
+    assert (forth["code"], forth["values"]["used"]) == ("current_again_used", "train")
     assert [consumer["dag_id"] for consumer in forth["consumers"]] == ["train"]
     events = asked.body("after")["events"]
     assert [(e["action"], e["who"]) for e in events[:3]] == [

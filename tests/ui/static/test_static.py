@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from dataflow_ops.console.said import SAID
+
 STATIC = Path(__file__).parents[3] / "plugins" / "dataflow_ui" / "static"
 MODULES = sorted(STATIC.rglob("*.js"))
 WORDS = {language: sorted((STATIC / "words" / language).glob("*.js")) for language in ("en", "zh")}
@@ -195,3 +197,24 @@ def test_a_comparison_begins_with_full_versions() -> None:
     assert pair(day, waiting, now, old) == ("now", "new")
     assert pair(day, now) == ("day", "now"), "one full version: a day is all there is to set it against"
     assert pair(version("day 2", "incremental"), day) == ("day", "day 2")
+
+
+def test_every_sentence_of_the_server_has_words_in_both_languages() -> None:
+    """English is the server's own, so that a page and the command line say the same."""
+    english, chinese = dictionary("en"), dictionary("zh")
+    assert {key: words for key, words in english.items() if key.startswith("said.")} == {
+        f"said.{code}": words for code, words in SAID.items()
+    }
+    assert {f"said.{code}" for code in SAID if not code.endswith("_one")} <= set(chinese)
+
+
+def test_every_code_that_the_server_says_is_listed() -> None:
+    root = STATIC.parents[2]
+    sources = [
+        *(root / "dataflow_ops" / "console").glob("*.py"),
+        *(root / "plugins" / "dataflow_ui").glob("*.py"),
+    ]
+    text = "".join(path.read_text(encoding="utf-8") for path in sources)
+    calls = re.findall(r"\b(?:said|fault)\(\s*(?:\w+,\s*)?([^)]*?)[,)]", text)
+    codes = {code for call in calls for code in re.findall(r'"(\w+)"', call)}
+    assert codes == {code for code in SAID if not code.endswith("_one")}

@@ -6,6 +6,7 @@ import { Icon } from "./icons.js";
 import { ErrorBox } from "./notes.js";
 import { SURFACE } from "./panel.js";
 import { Pulse } from "./poll.js";
+import { serverWords } from "./said.js";
 
 /**
  * Sends one action: `{busy, error, done, send(body)}`. After it every block asks for new data.
@@ -120,12 +121,13 @@ export function Question({ ask, busy, error, onConfirm, onCancel }) {
 
 /** What the server said after an action. */
 export function Said({ action, fallback }) {
-  const { t } = useText();
+  const words = useText();
+  const { t } = words;
   if (action.error) return h(ErrorBox, { error: action.error, compact: true });
   if (!action.done) return null;
   return row(
     { fontSize: "sm", color: "success.fg", role: "status" },
     h(Icon, { name: "check" }),
-    action.done.message || fallback || t("action.done"),
+    serverWords(action.done, words) || fallback || t("action.done"),
   );
 }

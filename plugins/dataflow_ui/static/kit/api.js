@@ -1,10 +1,12 @@
 // Calls of the plugin's own routes. The host may be served under a prefix: <base href> knows it.
 
 export class ApiError extends Error {
-  /** `status` is 0 where nothing answered. */
-  constructor(status, message) {
+  /** `status` is 0 where nothing answered; `code` and `values` tell what the server said, where it has a code. */
+  constructor(status, message, { code, values } = {}) {
     super(message);
     this.status = status;
+    this.code = code;
+    this.values = values;
   }
 }
 
@@ -40,7 +42,7 @@ async function answer(request) {
   }
   if (response.ok) return data;
   const detail = data?.detail;
-  throw new ApiError(response.status, typeof detail === "string" ? detail : response.statusText);
+  throw new ApiError(response.status, typeof detail === "string" ? detail : response.statusText, data ?? {});
 }
 
 export function get(path, params, signal) {

@@ -3,6 +3,7 @@ import { box, column, h, row, text, UI } from "./h.js";
 import { hostUrl } from "./api.js";
 import { useText } from "./i18n.js";
 import { Icon } from "./icons.js";
+import { serverWords } from "./said.js";
 
 /** Grey lines in place of what is on its way. */
 export function Loading({ lines = 3 }) {
@@ -28,13 +29,15 @@ const isSilent = (error) => error.status === 0 || error.status >= 502;
 
 /** What went wrong, in the server's own words where it said any. */
 export function ErrorBox({ error, failedAt, hasData, compact = false }) {
-  const { t, f } = useText();
+  const words = useText();
+  const { t, f } = words;
   if (!error) return null;
   const signedOut = error.status === 401;
   const silent = isSilent(error);
-  let message = error.message || t("error.unknown", { status: error.status });
+  const told = serverWords(error, words);
+  let message = told || t("error.unknown", { status: error.status });
   if (signedOut) message = t("error.signed_out");
-  else if (error.status === 403) message = error.message || t("error.no_right");
+  else if (error.status === 403) message = told || t("error.no_right");
   else if (silent) message = t("error.silent", { since: f.time(failedAt) });
   return h(
     UI.Alert.Root,
