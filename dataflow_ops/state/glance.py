@@ -285,7 +285,7 @@ class Glance:
         number = sa.func.count().label("number")
         query = (
             sa.select(c.error, c.step, c.level, c.state, c.parser, number, sa.func.min(c.id))
-            .where(_of_run(self.db, run_id))
+            .where(of_run(self.db, run_id))
             .group_by(c.error, c.step, c.level, c.state, c.parser)
             .order_by(number.desc(), c.error, c.step, c.level, c.state, c.parser)
         )
@@ -299,17 +299,21 @@ class Glance:
         with self.db.read() as connection:
             return {id_: (source, path, message) for id_, source, path, message in connection.execute(query)}
 
-    def letters_of_group(self, run_id: str, error: str, step: str, states: Sequence[str]) -> list[str]:
-        """Ids of the dead letters of a run with one error in one step."""
+    def letters_of_group(
+        self, run_id: str, error: str, step: str, states: Sequence[str], letter: str = ""
+    ) -> list[str]:
+        """Ids of the dead letters of a run with one error in one step: all, or one if it is among them."""
         c = dead_letter.c
         query = sa.select(c.id).where(
-            _of_run(self.db, run_id), c.error == error, c.step == step, c.state.in_(states)
+            of_run(self.db, run_id), c.error == error, c.step == step, c.state.in_(states)
         )
+        if letter:
+            query = query.where(c.id == letter)
         with self.db.read() as connection:
             return list(connection.execute(query.order_by(c.id)).scalars())
 
 
-def _of_run(db: Database, run_id: str) -> sa.ColumnElement[bool]:
+def of_run(db: Database, run_id: str) -> sa.ColumnElement[bool]:
     """Whether a letter's task is the run's: asked letter by letter, for letters are fewer than tasks."""
     return sa.exists().where(run_task.c.task_key == dead_letter.c.task_key, _by_key(db, run_id))
 

@@ -14,6 +14,7 @@ from dataflow_ops.state.day_order import DayOrder
 from dataflow_ops.state.glance import Glance
 from dataflow_ops.state.kept import Kept
 from dataflow_ops.state.leases import Leases
+from dataflow_ops.state.letter_pages import LetterPages
 from dataflow_ops.state.letters import Letters
 from dataflow_ops.state.lookup import Lookup
 from dataflow_ops.state.migrate import migrate_database
@@ -38,6 +39,7 @@ class StateStore(
     Lookup,
     Pauses,
     Letters,
+    LetterPages,
     Versions,
     VersionEvents,
     Kept,

@@ -55,10 +55,11 @@ class Review(Body):
 
 
 class Group(Body):
-    """A group of dead letters."""
+    """A group of dead letters, or one of them by its id."""
 
     error: Text
     step: Text
+    letter: Text = ""
 
 
 class Scoped(Body):
@@ -134,18 +135,24 @@ def letters(run: str, place: PlaceDep, layer: str = "") -> dict[str, Any]:
     return letters_view.letters(place, run, layer or None)
 
 
+@router.get("/run/letters/group", dependencies=[reads])
+def letters_of_group(run: str, error: str, step: str, place: PlaceDep, after: str = "") -> dict[str, Any]:
+    """The dead letters of one group, a page at a time."""
+    return letters_view.page(place, run, error, step, after)
+
+
 @router.post("/run/letters/retry", dependencies=[Depends(acts("letters.retry"))])
 def retry_letters(body: Group, place: PlaceDep) -> dict[str, Any]:
-    """Put a group back for another try."""
-    number = letters_view.change(place, body.run, "retry", body.error, body.step)
-    return {"retried": number, "message": letters_view.said(place, body.run, "retry", number)}
+    """Put a group, or one letter of it, back for another try."""
+    number = letters_view.change(place, body.run, "retry", body.error, body.step, body.letter)
+    return {"retried": number, **letters_view.told(place, body.run, "retry", number)}
 
 
 @router.post("/run/letters/drop", dependencies=[Depends(acts("letters.drop"))])
 def drop_letters(body: Group, place: PlaceDep) -> dict[str, Any]:
-    """Give a group up."""
-    number = letters_view.change(place, body.run, "drop", body.error, body.step)
-    return {"dropped": number, "message": letters_view.said(place, body.run, "drop", number)}
+    """Give a group, or one letter of it, up."""
+    number = letters_view.change(place, body.run, "drop", body.error, body.step, body.letter)
+    return {"dropped": number, **letters_view.told(place, body.run, "drop", number)}
 
 
 @router.get("/run/parameters", dependencies=[reads])

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from dataflow_ops.console.place import NotThere, Place
 from dataflow_ops.console.removed_view import removed
 from dataflow_ops.errors import ConfigError
 from dataflow_ops.pipeline.look import audit_of
-from dataflow_ops.state.letters import Letters
+from dataflow_ops.state.letters import Letters, add_letters
 from tests.console.run_home import Made, begin, link, make, opened
 
 
@@ -127,7 +128,48 @@ def test_letters_by_group_and_one_answer_to_all(made: Made, place: Place) -> Non
     assert letters_view.change(place, made.run, "retry", "MalformedRecord", "parse") == 0
     letters: Letters = place.state
     assert [d.state for d in letters.dead_letters(made.run, state=None)] == ["retried"]
-    assert "tiny" in letters_view.said(place, made.run, "retry", 1)
+    told = letters_view.told(place, made.run, "retry", 1)
+    assert (told["code"], told["values"]) == ("letters_retried", {"count": 1, "dataset": "tiny"})
+    assert told["message"] == "1 letter waits for the next run of tiny: it reads its chunk anew."
+    assert letters_view.told(place, made.run, "drop", 1200)["message"].startswith("1,200 letters dropped")
+    assert letters_view.told(place, made.run, "drop", 0)["code"] == "letters_none"
+
+
+def test_a_group_opens_to_its_letters_and_each_can_be_answered(made: Made, place: Place) -> None:
+    (first,) = place.state.dead_letters(made.run)
+    more = [
+        replace(first.letter, position=1000 + i, message="no brace" if i % 2 else "no quote")
+        for i in range(letters_view.PAGE + 4)
+    ]
+    with place.state.db.write() as connection:
+        add_letters(connection, place.state.db, first.task_key, more)
+    (group,) = letters_view.letters(place, made.run)["groups"]
+    assert (group["count"], group["messages"]) == (letters_view.PAGE + 5, 3)
+    page = letters_view.page(place, made.run, "MalformedRecord", "parse")
+    rest = letters_view.page(place, made.run, "MalformedRecord", "parse", page["next"])
+    assert (len(page["letters"]), len(rest["letters"]), rest["next"]) == (letters_view.PAGE, 5, None)
+    shown = {one["id"]: one for one in [*page["letters"], *rest["letters"]]}
+    assert len(shown) == letters_view.PAGE + 5
+    one = shown[first.id]
+    assert (one["source"], one["path"], one["state"]) == ("rows", "broken.jsonl", "open")
+    assert one["message"] == first.letter.message
+    assert one["cli"]["drop"] == f"dataflow dead-letters drop {first.id[:12]} --dataset tiny"
+
+    def states() -> dict[str, int]:
+        (group,) = letters_view.letters(place, made.run)["groups"]
+        found: dict[str, int] = group["states"]
+        return found
+
+    other = next(id_ for id_ in shown if id_ != first.id)
+    assert letters_view.change(place, made.run, "drop", "MalformedRecord", "parse", first.id) == 1
+    assert letters_view.change(place, made.run, "retry", "MalformedRecord", "parse", other) == 1
+    assert states() == {"open": letters_view.PAGE + 3, "retried": 1, "dropped": 1}
+    # An id from elsewhere answers nothing: the rights asked for are those of this run.
+    assert letters_view.change(place, made.run, "drop", "FileError", "parse", other) == 0
+    begin(place, "empty", made.run)
+    open_ = next(id_ for id_ in shown if id_ not in (first.id, other))
+    assert letters_view.change(place, "empty", "drop", "MalformedRecord", "parse", open_) == 0
+    assert states()["open"] == letters_view.PAGE + 3
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.values import Counts
 from tests.state.store_case import StoreCase, letter, output, spec
@@ -101,4 +103,25 @@ class GlanceContract(StoreCase):
         assert store.letter_places([example]) == {example: ("web", "c", "bad")}
         assert store.letters_of_group("r1", "FileError", "parse", ("open",)) == [example]
         assert len(store.letters_of_group("r1", "ParserFailed", "parse", ("open", "dropped"))) == 2
+        assert store.letters_of_group("r1", "ParserFailed", "parse", ("open",), example) == []
+        assert store.letters_of_group("r1", "FileError", "parse", ("open",), example) == [example]
         assert store.letter_groups("r0") == []
+
+    def test_letters_of_a_group_a_page_at_a_time(self, store: StateStore) -> None:
+        key = self._task(store, "a")
+        letters = [letter(name) for name in "abcde"]
+        letters[0] = replace(letters[0], message="another")
+        self._commit(store, self._claim(store, key), [*letters, letter("f", "FileError")])
+        seen: list[str] = []
+        pages = []
+        while page := store.letter_page("r1", "ParserFailed", "parse", 2, seen[-1] if seen else ""):
+            seen += [one.id for one in page]
+            pages.append(page)
+        assert [len(page) for page in pages] == [2, 2, 1]
+        assert seen == store.letters_of_group("r1", "ParserFailed", "parse", ("open",)) == sorted(seen)
+        told = {one.path: one for page in pages for one in page}
+        assert set(told) == set("abcde")
+        assert (told["a"].source, told["a"].message, told["a"].state) == ("web", "another", "open")
+        assert store.letter_page("r0", "ParserFailed", "parse", 2) == []
+        assert store.messages_of_groups("r1") == {("ParserFailed", "parse"): 2, ("FileError", "parse"): 1}
+        assert store.messages_of_groups("r0") == {}

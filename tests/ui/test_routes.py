@@ -6,7 +6,9 @@ from typing import Any
 
 import httpx
 import pytest
+import sqlalchemy as sa
 
+from dataflow_ops.state.tables import dead_letter
 from tests.ui.conftest import POST, Ui
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(280)]
@@ -32,6 +34,8 @@ def params(ui: Ui) -> dict[str, str]:
         "b": ui.version,
         "doc_id": ui.doc_id,
         "q": ui.doc_id,
+        "error": "MalformedRecord",
+        "step": "parse",
     }
 
 
@@ -212,10 +216,40 @@ def test_every_action_is_in_the_audit_log(ui: Ui) -> None:
     assert {"pause.cleared", "run.urgent", "review.set"} <= set(events)
 
 
+def test_one_letter_is_answered_like_its_group(ui: Ui) -> None:
+    with ui.state() as state, state.db.write() as connection:
+        connection.execute(sa.update(dead_letter).values(state="open"))
+    group = bodies(ui)["/api/run/letters/drop"]
+    (letter,) = ui.get("viewer", "/api/run/letters/group", **group).json()["letters"]
+    assert letter["path"] == "broken.jsonl"
+    one = {**group, "letter": letter["id"]}
+    for user in ("viewer", "texts", "elsewhere"):
+        assert ui.post(user, "/api/run/letters/drop", **one).status_code == 403, user
+    assert ui.post("hands", "/api/run/letters/drop", **{**one, "letter": "none"}).json()["dropped"] == 0
+    found = ui.post("hands", "/api/run/letters/drop", **one).json()
+    assert (found["dropped"], found["code"], found["values"]) == (1, "letters_dropped", {"count": 1})
+    headers = {"Authorization": f"Bearer {ui.token('admin')}"}
+    asked = {"limit": 200, "owner": "hands", "event": "dataflow.letters.drop"}
+    logged = httpx.get(f"{ui.url}/api/v2/eventLogs", params=asked, headers=headers).json()["event_logs"]
+    assert any(letter["id"] in entry["extra"] for entry in logged)
+
+
 def test_errors_of_ours_are_sentences(ui: Ui) -> None:
     answer = ui.get("admin", "/api/run/where", run=ui.run, layer="cellar")
     assert answer.status_code == 400
     assert "there are ingest, parse" in answer.json()["detail"]
+    assert "code" not in answer.json()
+    answer = ui.post("admin", "/api/versions/reject", dataset="tiny", version="none", note="x")
+    assert answer.status_code == 404
+    assert (answer.json()["code"], answer.json()["values"]) == (
+        "no_such_version",
+        {"version": "none", "dataset": "tiny"},
+    )
+    answer = ui.get("elsewhere", "/api/run", run=ui.run)
+    assert (answer.json()["code"], answer.json()["values"]) == (
+        "no_right",
+        {"rights": "read", "where": "tiny__full"},
+    )
     assert ui.get("admin", "/api/run").status_code == 422
     assert ui.post("admin", "/api/run/pause", run=ui.run).status_code == 400
     assert ui.get("admin", "/api/run/report", run=ui.live).status_code == 404

@@ -1,28 +1,72 @@
-// Dead letters: documents that could not be read, grouped by error; one retry per group.
-import { box, column, h, row, text, useState } from "../kit/h.js";
-import { ActionButton, Question, Said, useAction } from "../kit/action.js";
+// Dead letters: documents that could not be read, grouped by error; a group opens to its letters.
+import { box, column, h, row, text, UI, useState } from "../kit/h.js";
 import { Tag } from "../kit/badge.js";
 import { CliLine } from "../kit/cli.js";
 import { useText } from "../kit/i18n.js";
+import { Icon } from "../kit/icons.js";
 import { Empty, Loaded } from "../kit/notes.js";
 import { Panel } from "../kit/panel.js";
 import { untilComplete, usePoll } from "../kit/poll.js";
 import { Name } from "../kit/words.js";
+import { useAnswers } from "./letter_answers.js";
+import { LETTER_TONES, LetterList } from "./letter_list.js";
 
 /** They come seldom, and counting them reads more than a row. */
 const REFRESH_MS = 10000;
-const STATES = { open: "warning", retried: "brand", dropped: "gray" };
+
+function Head({ group, open, onToggle }) {
+  const { t, f } = useText();
+  return h(
+    UI.Box,
+    {
+      as: "button",
+      type: "button",
+      "aria-expanded": open,
+      title: t(open ? "letters.hide" : "letters.show"),
+      onClick: onToggle,
+      flex: "1 1 18rem",
+      minW: 0,
+      textAlign: "start",
+      cursor: "pointer",
+      _focusVisible: { outline: "2px solid", outlineColor: "brand.focusRing" },
+    },
+    row(
+      { rowGap: 1 },
+      h(Icon, { name: open ? "up" : "down", color: "fg.muted" }),
+      text({ fontWeight: "semibold", fontSize: "sm" }, group.error),
+      text({ fontSize: "xs", color: "fg.muted" }, [group.step, group.parser].filter(Boolean).join(" · ")),
+      ...Object.entries(LETTER_TONES)
+        .filter(([state]) => group.states[state] > 0)
+        .map(([state, tone]) => h(Tag, { key: state, tone }, t(`letters.${state}`, { count: f.number(group.states[state]) }))),
+      group.messages > 1 && text({ fontSize: "xs", color: "fg.muted" }, t("letters.messages", { count: f.number(group.messages) })),
+    ),
+    !open &&
+      group.example &&
+      box(
+        { fontSize: "sm", mt: 0.5, overflowWrap: "anywhere" },
+        group.example.message,
+        box({ color: "fg.muted", fontSize: "xs" }, `${group.example.source} · `, h(Name, { length: 70 }, group.example.path)),
+      ),
+  );
+}
 
 function Group({ group, run, rights }) {
   const { t, f } = useText();
-  const retry = useAction("run/letters/retry");
-  const drop = useAction("run/letters/drop");
-  const [asking, setAsking] = useState(false);
+  const [open, setOpen] = useState(false);
   const body = { run, error: group.error, step: group.step };
-  const open = group.states.open;
-  const confirm = async () => {
-    if (await drop.send(body)) setAsking(false);
-  };
+  const waiting = group.states.open;
+  const { buttons, below } = useAnswers({
+    body,
+    open: waiting,
+    mayRetry: waiting > 0,
+    why: t("letters.nothing_open"),
+    drop: {
+      title: t("letters.drop_title", { count: f.number(waiting) }),
+      text: t("letters.drop_text"),
+      confirm: t("letters.drop_now"),
+    },
+    rights,
+  });
   return box(
     { px: 3, py: 2.5, borderTopWidth: 1, borderColor: "border", _first: { borderTopWidth: 0 } },
     row(
@@ -31,71 +75,11 @@ function Group({ group, run, rights }) {
         { width: "3.5rem", fontSize: "lg", fontWeight: "semibold", textAlign: "end", fontVariantNumeric: "tabular-nums", lineHeight: "short" },
         f.compact(group.count),
       ),
-      box(
-        { flex: "1 1 18rem", minW: 0 },
-        row(
-          { rowGap: 1 },
-          text({ fontWeight: "semibold", fontSize: "sm" }, group.error),
-          text({ fontSize: "xs", color: "fg.muted" }, [group.step, group.parser].filter(Boolean).join(" · ")),
-          ...Object.entries(STATES)
-            .filter(([state]) => group.states[state] > 0)
-            .map(([state, tone]) =>
-              h(Tag, { key: state, tone }, t(`letters.${state}`, { count: f.number(group.states[state]) })),
-            ),
-        ),
-        group.example &&
-          box(
-            { fontSize: "sm", mt: 0.5, overflowWrap: "anywhere" },
-            group.example.message,
-            box({ color: "fg.muted", fontSize: "xs" }, `${group.example.source} · `, h(Name, { length: 70 }, group.example.path)),
-          ),
-      ),
-      row(
-        {},
-        h(
-          ActionButton,
-          {
-            icon: "undo",
-            denied: rights.whyAct,
-            disabled: open === 0,
-            title: open === 0 ? t("letters.nothing_open") : t("letters.retry_title"),
-            loading: retry.busy,
-            onClick: () => retry.send(body),
-          },
-          t("letters.retry"),
-        ),
-        h(
-          ActionButton,
-          {
-            variant: "ghost",
-            denied: rights.whyAct,
-            disabled: open === 0,
-            "aria-expanded": asking,
-            onClick: () => setAsking(!asking),
-          },
-          t("letters.drop"),
-        ),
-      ),
+      h(Head, { group, open, onToggle: () => setOpen(!open) }),
+      buttons,
     ),
-    asking &&
-      box(
-        { mt: 2 },
-        h(Question, {
-          ask: {
-            title: t("letters.drop_title", { count: f.number(open) }),
-            text: t("letters.drop_text"),
-            confirm: t("letters.drop_now"),
-            tone: "danger",
-          },
-          busy: drop.busy,
-          error: drop.error,
-          onConfirm: confirm,
-          onCancel: () => setAsking(false),
-        }),
-      ),
-    (retry.done || retry.error) &&
-      box({ mt: 1 }, h(Said, { action: retry, fallback: t("letters.retried_now", { count: retry.done?.retried ?? 0 }) })),
-    drop.done && box({ mt: 1 }, h(Said, { action: drop })),
+    ...below,
+    open && h(LetterList, { group: body, rights }),
   );
 }
 
