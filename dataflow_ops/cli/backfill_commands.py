@@ -20,6 +20,7 @@ from dataflow_ops.cli.backfill_views import (
     show_days,
     state_of,
     tell,
+    told_when_away,
 )
 from dataflow_ops.cli.console import OUT, print_json, print_table, told_when_interrupted
 from dataflow_ops.cli.options import (
@@ -123,8 +124,9 @@ def backfill(
         if api is not None:
             stack.enter_context(api)
         check(request, home, api, cores)  # a wrong call makes no folder
-        book = stack.enter_context(BackfillBook(home, create=True))
-        record, plans = book.begin(request, getpass.getuser())
+        with told_when_away(home):
+            book = stack.enter_context(BackfillBook(home, create=True))
+            record, plans = book.begin(request, getpass.getuser())
         missing = left_out(plans)
         if record is None:
             nothing_to_do(plans, missing, as_json)
@@ -132,10 +134,11 @@ def backfill(
         for line in missing:
             progress.note(line)
         stack.callback(progress.close)
-        with told_when_interrupted():
+        with told_when_interrupted(), told_when_away(home, record):
             record = drive(book, request, record, api, progress, progress.reporter, cores, parallel)
-        progress.close()
-        end(book.describe(record), as_json)
+            progress.close()
+            found = book.describe(record)
+        end(found, as_json)
 
 
 @app.command("list")
@@ -236,10 +239,11 @@ def resume(
             stack.enter_context(api)
         record, request = book.resume(backfill_id, getpass.getuser())
         stack.callback(progress.close)
-        with told_when_interrupted():
+        with told_when_interrupted(), told_when_away(home, record):
             record = drive(book, request, record, api, progress, progress.reporter, cores, parallel)
-        progress.close()
-        end(book.describe(record), as_json)
+            progress.close()
+            found = book.describe(record)
+        end(found, as_json)
 
 
 @app.command()

@@ -3,13 +3,37 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
-from typing import Any
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from dataflow_ops.cli.console import ERR, OUT, print_json, print_table
-from dataflow_ops.cli.options import EXIT_FAILED, EXIT_PAUSED, EXIT_WAITING
+from dataflow_ops.cli.options import DEFAULT_HOME, EXIT_FAILED, EXIT_PAUSED, EXIT_WAITING
+
+if TYPE_CHECKING:
+    from dataflow_ops.state.backfills import BackfillRecord
+
+
+@contextmanager
+def told_when_away(home_path: Path, record: BackfillRecord | None = None) -> Iterator[None]:
+    """Around a backfill (None: before there is one): the database or Airflow goes down under it.
+
+    Raises:
+        BackfillStopped: it did; the message says how to go on.
+    """
+    from dataflow_ops.pipeline.backfill_drive import AWAY, stopped
+
+    try:
+        yield
+    except AWAY as e:
+        name = "" if record is None else record.backfill_id
+        home = [] if home_path == DEFAULT_HOME else ["--home", str(home_path)]
+        again = shlex.join(["dataflow", "backfills", "resume", name, *home])
+        raise stopped(e, record, again) from e
 
 
 def left_out(plans: Sequence[Any]) -> list[str]:

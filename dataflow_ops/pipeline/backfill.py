@@ -122,14 +122,14 @@ class Backfill:
             raise
         except DataFlowError as e:
             with suppress(DataFlowError):  # what broke it may keep that from being recorded
-                self._state.move_backfill(
+                self._state.hasty().move_backfill(
                     self._id, "FAILED", f"{type(e).__name__}: {e}", only_from=("RUNNING",)
                 )
             raise
         finally:
             beat.stop()
             with suppress(DataFlowError):  # it expires by itself
-                self._state.release_lease(held)
+                self._state.hasty().release_lease(held)
 
     def _all(self, todo: Sequence[BackfillDay]) -> None:
         if self._parallel == 1:
@@ -186,7 +186,7 @@ class Backfill:
         finally:
             beat.stop()
             with suppress(DataFlowError):  # it expires by itself
-                self._state.release_lease(held)
+                self._state.hasty().release_lease(held)
 
     def _taken(self, day: str) -> Lease | None:
         """The lease on a day, waited for while another backfill holds it; None when there is no going on."""

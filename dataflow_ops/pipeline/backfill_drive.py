@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
-from dataflow_ops.clients.airflow_api import AirflowApi, find_login
-from dataflow_ops.errors import ConfigError
+from dataflow_ops.clients.airflow_api import AirflowApi, AirflowAway, find_login
+from dataflow_ops.errors import CommitUnknown, ConfigError, DatabaseUnavailable, DataFlowError
 from dataflow_ops.pipeline.backfill import Backfill, Watch
 from dataflow_ops.pipeline.backfill_control import BackfillBook
 from dataflow_ops.pipeline.backfill_days import BY_AIRFLOW, AirflowDays, DayRunner, LocalDays, dag_of
@@ -15,6 +16,34 @@ from dataflow_ops.pipeline.driver import Reporter
 from dataflow_ops.pipeline.run import dry_run_of
 from dataflow_ops.state.backfills import BackfillRecord
 from dataflow_ops.state.database import PATIENCE_S
+
+AWAY: Final = (DatabaseUnavailable, CommitUnknown, AirflowAway)
+"""What is raised where the database or Airflow goes down under a backfill."""
+
+
+class BackfillStopped(DataFlowError):
+    """What a backfill needs went away: the same command goes on where it stood."""
+
+    retryable = True
+
+
+def stopped(cause: DataFlowError, record: BackfillRecord | None, again: str) -> BackfillStopped:
+    """The error that says what stopped, that nothing is lost, and how to go on.
+
+    Args:
+        cause: one of :data:`AWAY`.
+        record: the backfill; None where none was begun yet.
+        again: command that goes on with it.
+    """
+    # What a database's driver says is about sockets: its server's log tells more.
+    what = str(cause) if isinstance(cause, AirflowAway) else "the state database can't be reached"
+    if record is None:
+        return BackfillStopped(f"{what}; nothing was begun. Once it is back, the same command begins.")
+    return BackfillStopped(
+        f"backfill {record.backfill_id} of {record.dataset} stopped: {what}. Nothing is lost: days that ended"
+        " stay done, and the day under way goes on from its last batch. Once it is back, the same command"
+        f" goes on where it stood, or: {again}"
+    )
 
 
 def airflow_if_up(home_path: Path, note: Callable[[str], object]) -> AirflowApi | None:

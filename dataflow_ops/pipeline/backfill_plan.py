@@ -12,6 +12,7 @@ from typing import Any, Final
 from dataflow_ops.dates import parse_day
 from dataflow_ops.errors import ConfigError
 from dataflow_ops.job_file import load_job
+from dataflow_ops.pipeline.days import last_full
 from dataflow_ops.pipeline.flow import LAYERS, steps_until
 from dataflow_ops.pipeline.home import open_home
 from dataflow_ops.pipeline.run import dry_run_of
@@ -25,6 +26,8 @@ from dataflow_ops.state.versions import REMOVED
 
 REPROCESS: Final = ("none", "failed", "all")
 """From the least to the most: days never done · failed ones too · every day again."""
+TAKES_ALL: Final = "no full version yet whose files could be left out"
+"""Why a day takes a source without ``{date}`` as a whole."""
 MOST_DAYS: Final = 3_700
 """Ten years; a wrong digit in a year must not plan a thousand."""
 
@@ -209,9 +212,13 @@ def dry_run(request: Request, home_path: Path, workers: int) -> list[dict[str, A
         ConfigError: whatever the runs themselves would refuse.
     """
     runs: dict[str, list[DayRun]] = {}
+    base = None
     if home_path.is_dir():
         with StateStore(open_home(home_path, create=False).state_url) as state:
             runs = state.day_runs(request.dataset, request.first.isoformat(), request.last.isoformat())
+            base = last_full(state, request.dataset)
+    undated = [source.source_id for source in request.settings.sources if not source.dated]
+    whole = f"; takes all of {', '.join(undated)}: {TAKES_ALL}" if undated and base is None else ""
     rows = []
     for plan in plan_days(request, runs):
         found = dry_run_of(
@@ -226,7 +233,7 @@ def dry_run(request: Request, home_path: Path, workers: int) -> list[dict[str, A
             {
                 "day": plan.day,
                 "action": plan.action,
-                "why": plan.why,
+                "why": plan.why + (whole if plan.action == "run" else ""),
                 "run": plan.run_id,
                 "state": plan.state,
                 "version": plan.version,

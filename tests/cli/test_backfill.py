@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from sqlalchemy.exc import OperationalError
 
 from dataflow_ops.cli import backfill_progress
 from dataflow_ops.cli.backfill_progress import BackfillProgress
 from dataflow_ops.state.backfills import BackfillRecord
+from dataflow_ops.state.runs import Runs
 from tests.cli.conftest import Dataflow
 from tests.pipeline.by_day import DAYS, build
 
@@ -148,3 +150,44 @@ def test_the_bar_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = screen.export_text()
     assert "Backfill b1 of web: 3 day(s), 1 of them done before, in this process" in shown
     assert f"{DAYS[1]}: done, version v1 (2 of 3, about 0 s left)" in shown
+
+
+def test_what_goes_away_under_it_is_told_with_the_command_that_goes_on(
+    dataflow: Dataflow, job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    real = Runs.set_run_state
+    trouble = [OperationalError("SELECT 1", {}, Exception('connection to server at "10.0.0.1" failed'))]
+
+    def away(self: Runs, run_id: str, *more: object) -> object:
+        if DAYS[1] in run_id and trouble:
+            with self.db.read():
+                raise trouble.pop()
+        return real(self, run_id, *more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Runs, "set_run_state", away)
+    said = dataflow("backfill", job, *span(), "--home", home)
+    assert said.code == 1
+    assert "stopped: the state database can't be reached. Nothing is lost" in said.err
+    assert "(BackfillStopped)" in said.err
+    assert "10.0.0.1" not in said.err
+    (row,) = dataflow("backfills", "list", "--home", home, "--json").json
+    again = f"dataflow backfills resume {row['backfill']} --home {home}"
+    assert said.err.strip().endswith(
+        f"the same command goes on where it stood, or: {again} (BackfillStopped)"
+    )
+    assert row["days"][0]["state"] == "DONE"
+    said = dataflow(*again.split()[1:], "--workers", "0")
+    assert (said.code, ": DONE" in said.out) == (0, True), said.err
+
+
+def test_without_a_database_nothing_is_begun(
+    dataflow: Dataflow, job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATAFLOW_STATE_URL", "postgresql://nobody@127.0.0.1:9/none")
+    said = dataflow("backfill", job, *span(), "--home", tmp_path / "home")
+    assert said.code == 1
+    assert said.err.splitlines()[-1] == (
+        "error: the state database can't be reached; nothing was begun. Once it is back, the same command"
+        " begins. (BackfillStopped)"
+    )

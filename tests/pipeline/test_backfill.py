@@ -17,7 +17,7 @@ from dataflow_ops.pipeline.backfill_plan import Request, dry_run, plan_day, requ
 from dataflow_ops.pipeline.run import run_job
 from dataflow_ops.state.backfills import BackfillRecord, DayRun
 from tests.pipeline.by_day import DAYS, build
-from tests.pipeline.inside import Notes, published
+from tests.pipeline.inside import Notes, published, sources
 
 
 @dataclass
@@ -317,6 +317,17 @@ def test_a_dry_run_shows_each_day_and_writes_nothing(job: Path, tmp_path: Path) 
     assert stamps(home) == before
     with BackfillBook(home) as book:
         assert book.state.list_backfills() == []
+
+
+def test_a_dry_run_says_why_a_day_takes_everything(tmp_path: Path) -> None:
+    job, home = sources(tmp_path / "in", files=3), tmp_path / "home"
+    rows = dry_run(asked(job, DAYS[0], DAYS[1]), home, 1)
+    assert {r["why"] for r in rows} == {
+        "never run; takes all of notes, rows: no full version yet whose files could be left out"
+    }
+    run_job(load_job(job), home, data_date=DAYS[0], workers=0, reporter=Notes())
+    rows = dry_run(asked(job, DAYS[0], DAYS[1]), home, 1)
+    assert {(r["why"], r["files"]) for r in rows} == {("never run", 0)}
 
 
 def stamps(home: Path) -> dict[str, int]:
