@@ -23,6 +23,7 @@ from dataflow_ops.errors import ConfigError
 from dataflow_ops.stack import compose as compose_
 from dataflow_ops.stack import control, report
 from dataflow_ops.stack import join as join_
+from dataflow_ops.stack.control import Login
 from dataflow_ops.stack.environment import inherited
 from dataflow_ops.stack.layout import Layout
 from dataflow_ops.stack.settings import REPOSITORY, StackSettings, default_file, load_settings
@@ -49,6 +50,21 @@ WorkersOption = Annotated[
 _COLORS = {"healthy": "green", "done": "green", "starting": "yellow", "waiting": "dim", "down": "red"}
 
 
+def _ready(login: Login, seconds: float, home: Path) -> str:
+    """What a person needs once all is up; the README shows the same."""
+    return (
+        f"All healthy after {seconds:.0f} s.\n\n"
+        f"  address   {login.url}\n  user      {login.user}\n  password  {login.password}\n\n"
+        "Open the address, pick a data set's DAG, trigger it. In a terminal:\n"
+        "  dataflow stack status    what runs, and whether it is well\n"
+        "  dataflow stack logs      what it says\n"
+        "  dataflow stack down      end it; data stay\n"
+        f"Commands about runs and versions work in {home.parent} as they are, elsewhere with\n"
+        f"  --home {home}\n"
+        f"For `airflow …` itself: set -a; . {Layout(home).environment}; set +a"
+    )
+
+
 @app.command()
 def up(
     settings: SettingsOption = None,
@@ -71,19 +87,7 @@ def up(
     if as_json:
         print_json(asdict(login))
         return
-    layout = Layout(wanted.home)
-    OUT.print(
-        f"All healthy after {time.monotonic() - began:.0f} s.\n\n"
-        f"  address   {login.url}\n  user      {login.user}\n  password  {login.password}\n\n"
-        "Open the address, pick a data set's DAG, trigger it. In a terminal:\n"
-        "  dataflow stack status    what runs, and whether it is well\n"
-        "  dataflow stack logs      what it says\n"
-        "  dataflow stack down      end it; data stay\n"
-        f"Commands about runs and versions work in {wanted.home.parent} as they are, elsewhere with\n"
-        f"  --home {wanted.home}\n"
-        f"For `airflow …` itself: set -a; . {layout.environment}; set +a",
-        markup=False,
-    )
+    OUT.print(_ready(login, time.monotonic() - began, wanted.home), markup=False)
 
 
 @app.command()
