@@ -1,7 +1,7 @@
 """Compiles every kernel into numba's on-disk cache: ``python -m dataflow_ops.kernels.warm``.
 
-Set-up calls it once, so that no run pays for compilation and no two workers compile the same kernel. A process
-that forks others calls ``load()`` first, so that none of them loads what is compiled.
+Set-up calls it once, so that no run pays for compilation and no two workers compile the same kernel. A
+process that forks others calls ``load()`` first, so that none of them loads what is compiled.
 """
 
 from __future__ import annotations

@@ -56,8 +56,8 @@ import gc, os, sys
 sys.argv = ["airflow", "celery", "worker"]
 import airflow.settings
 assert "airflow_local_settings" in sys.modules
-missing = [name for name in ("numba", "pyarrow.parquet", "dataflow_ops.state.store") if name not in sys.modules]
-assert not missing, missing
+for name in ("numba", "pyarrow.parquet", "dataflow_ops.state.store"):
+    assert name in sys.modules, name
 assert "polars" not in sys.modules
 tasks = "/proc/self/task"  # Linux alone tells
 threads = [open(f"{tasks}/{t}/comm").read() for t in (os.listdir(tasks) if os.path.isdir(tasks) else ())]

@@ -25,8 +25,8 @@ _PRELOADED = (
     "dataflow_ops.pipeline.bundles",
     "dataflow_ops.pipeline.driver",
 )
-# A process with one thread may be forked at any moment: no other thread can hold a lock that the child would
-# wait for. So what is imported must start none, or tasks hang. Polars has no such switch, and is not imported.
+# A process with one thread may be forked at any moment: no other can hold a lock that the child would wait
+# for. So what is imported must start none, or tasks hang. Polars has no such switch, and is not imported.
 _NO_THREADS = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
 
 if sys.argv[1:3] == ["celery", "worker"]:
