@@ -47,6 +47,9 @@ def held_back(home: str, dataset: str, run_id: str) -> bool:
 def may_go_on(home: str, dataset: str, run_id: str, turn: bool) -> bool:
     """Whether no pause flag holds and, where that is asked, it is the run's turn, which it then has.
 
+    While one holds, the run is PAUSED once nobody works on it: a worker that was killed cannot say so, and
+    what waits is the last to look.
+
     Raises:
         ConfigError: there is no such home.
         DatabaseUnavailable: state can't be reached.
@@ -56,10 +59,12 @@ def may_go_on(home: str, dataset: str, run_id: str, turn: bool) -> bool:
     from dataflow_ops.state.store import StateStore
 
     with StateStore(open_home(Path(home), create=False).state_url) as state:
+        run = state.get_run(run_id)
         if state.paused(run_id, dataset) is not None:
+            if run is not None and run.state == "RUNNING":
+                state.settle_pause(run_id)
             return False
-        run = state.get_run(run_id) if turn else None
-        return run is None or enter_ordered(state, run) is None
+        return not turn or run is None or enter_ordered(state, run) is None
 
 
 @contextmanager
