@@ -9,10 +9,12 @@ Makes {what} of **{dataset}** from `{job}`. {when}
 **Stop and go on**: *Pause* on the run's DataFlow tab; it ends at the next batch, the slot is free, and
 *Resume* goes on from there. **Red or green** is decided by the task `gate`: dead letters are no failure.
 **Approval**: a version that drifts too far waits for a person in the task `approval`, on the product page
-(*DataFlow* in the navigation) or on the command line.
+(*DataFlow* in the navigation) or on the command line. **Dry run**: its answer stands on the run's DataFlow
+tab, and by source in the log of the task `start`.
 
 运行：点 *Trigger* 并填写表单；已完成的工作会自动跳过。暂停与恢复在运行页的 DataFlow 标签中。
 变化过大的版本会等待批准，可在 `approval` 任务、导航中的 *DataFlow* 页面或命令行中处理。
+试运行的结果显示在运行页的 DataFlow 标签中，明细见 `start` 任务的日志。
 
 | here | in a terminal |
 |---|---|

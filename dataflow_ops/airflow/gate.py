@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -59,6 +60,14 @@ def judge(state: str, detail: str, dead_letters: int = 0) -> Judgement:
             return Judgement("unfinished", f"Tasks ended before the run did (it is {state}){why}. {again}")
 
 
+def _looked(sums: Mapping[str, int]) -> str:
+    """The answer of a dry run."""
+    return (
+        f"Dry run, nothing was made. In the sources ({sums['sources']:,}) are: files {sums['files']:,},"
+        f" bytes {sums['bytes']:,}, chunks {sums['chunks']:,}. The log of task 'start' lists them by source."
+    )
+
+
 class Gate(Pausable):
     """Fails where the run failed or was left unfinished; says which good end it was where it did not."""
 
@@ -71,7 +80,7 @@ class Gate(Pausable):
         leave_turn(self.home, run_id)
         started = context["ti"].xcom_pull(task_ids="start")
         if started and started["dry_run"]:
-            found = Judgement("dry_run", "Dry run: the log of task 'start' says what there is to do.")
+            found = Judgement("dry_run", _looked(started["looked"]))
         else:
             found = self._ending(run_id)
         # Airflow's form has its answer by now, unless there was nobody to ask.

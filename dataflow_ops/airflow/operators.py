@@ -122,8 +122,11 @@ class Start(Pausable):
             data_date=self.data_date or None,
             dry_run=json.loads(self.look_only),
         )
-        # What a dry run found stands in the log: it may be long.
-        return {name: value for name, value in dataclasses.asdict(started).items() if name != "found"}
+        told = dataclasses.asdict(started)
+        # By source it stands in the log, for it may be long; the sums are for the run's tab.
+        sources = told.pop("found").get("sources", ())
+        sums = {what: sum(row[what] for row in sources) for what in ("files", "bytes", "chunks")}
+        return {**told, "looked": {"sources": len(sources), **sums} if started.dry_run else None}
 
     def _moment(self, context: Any) -> dt.datetime | None:
         """What dates the run. A full run by hand is of the day it was asked for, not of the last whole week.

@@ -9,8 +9,9 @@ from airflow.sdk import Param  # noqa: TID253 - this package is where Airflow be
 from dataflow_ops.airflow.steps import LAYER_TITLES
 from dataflow_ops.pipeline.flow import LAYERS
 
-WHAT = "What to make · 做什么"
-HOW = "How to run · 怎么跑"
+SELDOM = "Overrides · 临时改动"
+"""A section is folded until somebody opens it: only what few people need stands in one. Fields without a
+section come first, and open."""
 
 
 def form() -> dict[str, Any]:
@@ -23,7 +24,24 @@ def form() -> dict[str, Any]:
             values_display={"None": "all layers · 全部层", **LAYER_TITLES},
             title="Stop after layer · 运行到此层为止",
             description="All layers: up to a published version. 全部层：一直运行到发布版本。",
-            section=WHAT,
+        ),
+        "priority": Param(
+            "normal",
+            type="string",
+            enum=["normal", "urgent"],
+            values_display={"normal": "normal · 普通", "urgent": "urgent · 加急"},
+            title="Priority · 优先级",
+            description="Urgent goes ahead of every other run. 加急任务排在所有任务之前。",
+        ),
+        "dry_run": Param(
+            False,
+            type="boolean",
+            title="Dry run · 试运行",
+            description=(
+                "Only lists the sources, makes nothing. The answer stands on the run's DataFlow tab, and by"
+                " source in the log of 'start'."
+                " 只列出来源，不产生数据；结果见运行页的 DataFlow 标签，明细见 start 的日志。"
+            ),
         ),
         "overrides": Param(
             [],
@@ -36,7 +54,7 @@ def form() -> dict[str, Any]:
                 "One section.key=value a line, e.g. dedup.shingle_size=9. Such a version waits unless Promote"
                 " is on. 每行一个 section.key=value；不勾选“设为当前版本”时，新版本等待批准。"
             ),
-            section=WHAT,
+            section=SELDOM,
         ),
         "promote": Param(
             False,
@@ -46,25 +64,6 @@ def form() -> dict[str, Any]:
                 "Only matters with overrides: lets their version become current. Without overrides it does"
                 " anyway. 仅在有临时改动时起作用。"
             ),
-            section=WHAT,
-        ),
-        "priority": Param(
-            "normal",
-            type="string",
-            enum=["normal", "urgent"],
-            values_display={"normal": "normal · 普通", "urgent": "urgent · 加急"},
-            title="Priority · 优先级",
-            description="Urgent goes ahead of every other run. 加急任务排在所有任务之前。",
-            section=HOW,
-        ),
-        "dry_run": Param(
-            False,
-            type="boolean",
-            title="Dry run · 试运行",
-            description=(
-                "Only lists the sources and says in the log of 'start' what there is to do; nothing is made."
-                " 只列出来源和工作量（见 start 的日志），不产生任何数据。"
-            ),
-            section=HOW,
+            section=SELDOM,
         ),
     }

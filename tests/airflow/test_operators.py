@@ -190,7 +190,12 @@ def test_a_dry_run_begins_nothing(job: Path, tmp_path: Path) -> None:
     assert run.bundles("fetch") == run.bundles("unite") == []
     with pytest.raises(AirflowSkipException):
         run.finish()
-    assert run.gate()["ending"] == "dry_run"
+    looked = started["looked"]
+    assert looked["sources"] == 4
+    assert 0 < looked["chunks"] <= looked["files"] < looked["bytes"]
+    judged = run.gate()
+    assert judged["ending"] == "dry_run"
+    assert f"files {looked['files']:,}, bytes {looked['bytes']:,}" in judged["message"]
     assert not (tmp_path / "home").exists()
 
 

@@ -11,6 +11,7 @@ import { isLive } from "../kit/tones.js";
 import { Control } from "./control.js";
 import { Funnel, LayerFilter } from "./funnel.js";
 import { Letters } from "./letters.js";
+import { NotStarted } from "./not_started.js";
 import { Parameters } from "./parameters.js";
 import { Removed } from "./removed.js";
 import { Report } from "./report.js";
@@ -46,7 +47,7 @@ function Body({ dagId, runId }) {
   if (!dataset) return h(Panel, null, h(Empty, { title: t("run.foreign") }, t("run.foreign_next")));
   if (poll.data === null) {
     if (poll.error?.status === 404) {
-      return h(Panel, null, h(Empty, { title: t("run.not_started"), icon: "clock" }, t("run.not_started_next")));
+      return h(Panel, null, h(NotStarted, { dagId, runId }));
     }
     return h(Panel, null, poll.error ? h(ErrorBox, poll) : h(Loading, { lines: 6 }));
   }

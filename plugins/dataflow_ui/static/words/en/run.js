@@ -120,6 +120,8 @@ export default {
   "report.show": "Show here",
   "report.title": "Report",
   "run.day": "data of {day}",
+  "run.dry": "A dry run: nothing was made.",
+  "run.dry_found": "Found: sources {sources}, files {files}, bytes {bytes}, chunks {chunks}. The log of task “start” lists them by source.",
   "run.foreign": "Not a DataFlow run.",
   "run.foreign_next": "This tab is about runs of DAGs that are made from a job file: “<data set>__full” and “<data set>__incremental”.",
   "run.not_started": "Not started yet.",

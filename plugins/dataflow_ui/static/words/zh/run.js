@@ -112,6 +112,8 @@ export default {
   "report.show": "在此显示",
   "report.title": "报告",
   "run.day": "数据日期 {day}",
+  "run.dry": "试运行：未产生任何数据。",
+  "run.dry_found": "数据源 {sources} 个，文件 {files} 个，共 {bytes} 字节，分块 {chunks} 个。各数据源的明细见任务“start”的日志。",
   "run.foreign": "这不是 DataFlow 的运行。",
   "run.foreign_next": "此标签页用于由作业文件生成的 DAG：“<数据集>__full”与“<数据集>__incremental”。",
   "run.not_started": "尚未开始。",

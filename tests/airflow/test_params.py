@@ -1,0 +1,25 @@
+"""The trigger form: what most people need is in sight."""
+
+from __future__ import annotations
+
+import pytest
+
+from dataflow_ops.airflow.params import form
+
+pytestmark = pytest.mark.airflow
+
+
+def test_only_what_few_people_need_is_folded() -> None:
+    sections = {name: param.schema.get("section") for name, param in form().items()}
+    in_sight = [name for name, section in sections.items() if section is None]
+    assert in_sight == ["until", "priority", "dry_run"]
+    assert list(sections)[: len(in_sight)] == in_sight, "what is in sight comes first"
+    assert {sections["overrides"], sections["promote"]} == {"Overrides · 临时改动"}
+
+
+def test_every_field_speaks_both_languages_and_has_a_default_that_it_takes() -> None:
+    for name, param in form().items():
+        param.resolve()
+        for text in (param.schema["title"], param.description or ""):
+            assert any("\u4e00" <= letter <= "\u9fff" for letter in text), name
+            assert any("a" <= letter <= "z" for letter in text), name
