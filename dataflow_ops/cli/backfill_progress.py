@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from dataflow_ops.cli.console import ERR
+from dataflow_ops.cli.console import ERR, counted
 from dataflow_ops.engine.runner import TaskOutcome
 from dataflow_ops.pipeline.driver import StepReport
 from dataflow_ops.state.backfills import BackfillRecord
@@ -39,7 +39,9 @@ class BackfillProgress:
         if self._quiet:
             return
         again = f", {done} of them done before" if done else ""
-        self._say(f"Backfill {record.backfill_id} of {record.dataset}: {days} day(s){again}, {where}")
+        self._say(
+            f"Backfill {record.backfill_id} of {record.dataset}: {counted(days, 'day')}{again}, {where}"
+        )
         if ERR.is_terminal:
             self._bar = Progress(
                 TextColumn("{task.description:<22}"),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from dataflow_ops.cli.console import ERR, OUT, print_json, print_table
+from dataflow_ops.cli.console import ERR, OUT, counted, print_json, print_table
 from dataflow_ops.cli.options import DEFAULT_HOME, EXIT_FAILED, EXIT_PAUSED, EXIT_WAITING
 
 if TYPE_CHECKING:
@@ -45,7 +45,8 @@ def left_out(plans: Sequence[Any]) -> list[str]:
         return []
     shown = ", ".join(failed[:3]) + (", …" if len(failed) > 3 else "")
     return [
-        f"{len(failed)} day(s) failed before and are left out ({shown}); --reprocess failed does them again"
+        f"{counted(len(failed), 'day')} failed before, left out here ({shown});"
+        " --reprocess failed does them again"
     ]
 
 
@@ -56,7 +57,7 @@ def nothing_to_do(plans: Sequence[Any], missing: Sequence[str], as_json: bool) -
         print_json({"backfill": None, "state": "NOTHING_TO_DO", "days": rows})
     else:
         OUT.print(
-            f"Nothing to do: none of the {len(plans)} day(s) needs it. --reprocess all does them again."
+            f"Nothing to do: of {counted(len(plans), 'day')} none needs it. --reprocess all does them again."
         )
         for line in missing:
             ERR.print(line, markup=False, style="yellow")
@@ -73,7 +74,8 @@ def show_days(rows: Sequence[dict[str, Any]], as_json: bool) -> None:
     print_table("", columns, [tuple(row[c] for c in columns) for row in rows])
     todo = sum(row["action"] != "skip" for row in rows)
     OUT.print(
-        f"{todo} of {len(rows)} day(s) would be run. Nothing was written; leave out --dry-run to run them."
+        f"{todo} of {counted(len(rows), 'day')} would be run."
+        " Nothing was written; leave out --dry-run to run them."
     )
 
 
@@ -110,7 +112,7 @@ def end(found: dict[str, Any], as_json: bool) -> None:
         raise typer.Exit(EXIT_FAILED)
     if found["waits"]:
         ERR.print(
-            f"{found['waits']} day(s) left something for a person: dataflow versions list,"
+            f"{counted(found['waits'], 'day')} left something for a person: dataflow versions list,"
             " dataflow dead-letters list",
             markup=False,
             style="yellow",

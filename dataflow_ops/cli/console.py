@@ -22,6 +22,11 @@ OUT = Console(highlight=False, soft_wrap=True)
 ERR = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
+def counted(number: int, noun: str) -> str:
+    """``1 file``, ``2 files``, for nouns that take an s."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 class ConsoleReporter:
     """Progress of a run on standard error; results go to standard output."""
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dataflow_ops.cli.console import OUT, print_json, print_table
+from dataflow_ops.cli.console import OUT, counted, print_json, print_table
 from dataflow_ops.cli.options import DEFAULT_HOME, HomeOption, JsonOption
 
 app = typer.Typer(no_args_is_help=True, help="Records, files and chunks that could not be processed.")
@@ -84,4 +84,4 @@ def _said(number: int, what: str, as_json: bool) -> None:
     if as_json:
         print_json({"letters": number})
     else:
-        OUT.print(f"{number:,} dead letter(s) {what}.", markup=False)
+        OUT.print(f"{counted(number, 'dead letter')} {what}.", markup=False)

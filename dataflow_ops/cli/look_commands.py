@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dataflow_ops.cli.console import OUT, print_json, print_table
+from dataflow_ops.cli.console import OUT, counted, print_json, print_table
 from dataflow_ops.cli.options import (
     DEFAULT_HOME,
     EXIT_FAILED,
@@ -90,7 +90,7 @@ def audit(
                 csv.write_text(to_csv(rows), encoding="utf-8")
             except OSError as e:
                 raise ConfigError(f"--csv {csv}: can't be written ({e.strerror})") from e
-            OUT.print(f"{len(rows)} rows written to {csv}", markup=False)
+            OUT.print(f"{counted(len(rows), 'row')} written to {csv}", markup=False)
     elif rows:
         words = {key: f"{word['verdict']} ({word['who']})" for key, word in said.items()}
         OUT.print(to_table(rows, said=words))

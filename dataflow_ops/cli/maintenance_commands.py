@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dataflow_ops.cli.console import OUT, print_json
+from dataflow_ops.cli.console import OUT, counted, print_json
 from dataflow_ops.cli.options import DEFAULT_HOME, PANEL_MACHINE, HomeOption, JsonOption
 
 
@@ -59,7 +59,7 @@ def maintenance(
         value = found[name]
         OUT.print(f"{len(value) if isinstance(value, list) else value:>9,} {what}", markup=False)
     # A shard's room comes free with its last name, which a rehearsal leaves.
-    files, size = f"{found['files']:,} files", f"{found['bytes']:,} bytes"
+    files, size = counted(found["files"], "file"), counted(found["bytes"], "byte")
     line = (
         f"{files} would be removed, at least {size} freed." if dry_run else f"{files} removed, {size} freed."
     )

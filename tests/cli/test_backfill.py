@@ -32,7 +32,7 @@ def test_from_the_dry_run_to_the_list(dataflow: Dataflow, job: Path, tmp_path: P
     said = dataflow("backfill", job, *span(), "--home", home, "--dry-run")
     assert said.code == 0
     assert said.out.count("never run") == 3
-    assert "3 of 3 day(s) would be run. Nothing was written" in said.out
+    assert "3 of 3 days would be run. Nothing was written" in said.out
     assert not home.exists()
     rows = dataflow("backfill", job, *span(), "--home", home, "--dry-run", "--json").json
     assert [(r["day"], r["action"], r["files"]) for r in rows] == [(day, "run", 3) for day in DAYS]
@@ -47,7 +47,7 @@ def test_from_the_dry_run_to_the_list(dataflow: Dataflow, job: Path, tmp_path: P
     assert [d["day"] for d in found.json["days"]] == [DAYS[2]], "the others are done already"
     said = dataflow("backfill", job, *span(), "--home", home)
     assert said.code == 0
-    assert "Nothing to do: none of the 3 day(s) needs it" in said.out
+    assert "Nothing to do: of 3 days none needs it" in said.out
     assert dataflow("backfill", job, *span(), "--home", home, "--json").json["backfill"] is None
 
     rows = dataflow("backfills", "list", "--home", home, "--json").json
@@ -82,7 +82,7 @@ def test_failed_days_end_it_with_one_and_are_told_when_left_out(dataflow: Datafl
     assert "1 of 3 days failed (2026-01-02); --reprocess failed does them again" in said.out
     said = dataflow(*command)
     assert said.code == 4, "what failed and is left out waits for a person"
-    assert "1 day(s) failed before and are left out (2026-01-02); --reprocess failed" in said.err
+    assert "1 day failed before, left out here (2026-01-02); --reprocess failed" in said.err
 
 
 def test_dead_letters_end_it_with_four(dataflow: Dataflow, tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_dead_letters_end_it_with_four(dataflow: Dataflow, tmp_path: Path) -> No
     (tmp_path / "in" / "notes" / DAYS[0] / "broken.pdf").write_bytes(b"%PDF-1.7 and nothing more")
     said = dataflow("backfill", job, *span(DAYS[0], DAYS[0]), "--home", home)
     assert said.code == 4, said.err
-    assert "1 day(s) left something for a person" in said.err
+    assert "1 day left something for a person" in said.err
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_the_bar_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert progress.left() == ""
     progress.close()
     shown = screen.export_text()
-    assert "Backfill b1 of web: 3 day(s), 1 of them done before, in this process" in shown
+    assert "Backfill b1 of web: 3 days, 1 of them done before, in this process" in shown
     assert f"{DAYS[1]}: done, version v1 (2 of 3, about 0 s left)" in shown
 
 
