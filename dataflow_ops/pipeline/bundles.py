@@ -180,7 +180,8 @@ def run_bundle(
         everything = partitions(step, session.driver.numbers(), session.driver.chunk_ids())
         mine = everything[bundle["index"] :: bundle["of"]]
         share = session.driver.input_bytes() * len(mine) // max(1, len(everything))
-        session.pool.resize(cores if len(mine) > 1 and share > WORTH_A_PROCESS else 0)
+        # One partition has a process too: it stands back for urgent runs, which this one does not.
+        session.pool.resize(min(cores, len(mine)) if share > WORTH_A_PROCESS else 0)
         with _end_recorded(session):
             report = session.driver.run_step(step, mine)
     counts = report.counts
