@@ -40,3 +40,22 @@ def string_buffers(column: Any) -> tuple[U8, I64]:
     view = np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1]
     body = np.frombuffer(data, np.uint8) if data is not None and data.size else np.empty(0, np.uint8)
     return body, view
+
+
+def eights(data: U8) -> U64:
+    """Eight bytes from every byte on as one number, low byte first: a read-only view, nothing is copied.
+
+    Args:
+        data: bytes, C-contiguous.
+
+    Returns:
+        uint64 of shape ``(max(0, n - 7),)``, overlapping.
+    """
+    n = max(0, data.size - 7)
+    if n == 0:
+        # An array without elements may not reach over the buffer's end.
+        wide = np.ndarray((0,), "<u8", np.zeros(9, np.uint8), 1, (1,))
+    else:
+        wide = np.ndarray((n,), "<u8", data, 0, (1,))
+    wide.flags.writeable = False
+    return wide

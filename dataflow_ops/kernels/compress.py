@@ -17,15 +17,57 @@ from numba import njit
 from dataflow_ops.kernels.arrow import F64, I64, U8
 from dataflow_ops.kernels.counts import frozen
 
-VERSION = 1
+VERSION = 2
 WINDOW = 2048
 """Bytes per window of :func:`window_zlib_ratio`."""
 
 BLOCK = 512
 """Bytes by which windows are moved; windows are aligned with the document's end."""
+
+SUSPECTS = 4
+"""Windows of a document that are compressed."""
 _MIN_PERIOD = 8
 _MIN_REPEATS = 4  # three copies of a paragraph are bad editing, five of anything are a loop
 _HASH_BITS = 12
+
+
+@njit(cache=True)
+def _parse(data, start, stop, table, blocks):  # type: ignore[no-untyped-def]
+    """Parse ``data[start:stop]``; fill the cost of each block, return their number and the bytes in loops."""
+    size = stop - start
+    pad = -size % BLOCK  # blocks are aligned with the end, where loops of cut-off generations stand
+    n_blocks = (size + pad) // BLOCK
+    blocks[:n_blocks] = 0
+    table[:] = -1
+    i = start
+    looped = 0
+    limit = stop - 4
+    origin = start - pad
+    while i <= limit:
+        word = (
+            np.uint32(data[i])
+            | (np.uint32(data[i + 1]) << np.uint32(8))
+            | (np.uint32(data[i + 2]) << np.uint32(16))
+            | (np.uint32(data[i + 3]) << np.uint32(24))
+        )
+        slot = np.int64(np.uint32(word * np.uint32(2654435761)) >> np.uint32(32 - _HASH_BITS))
+        candidate = table[slot]
+        table[slot] = i
+        cost, length = 1, 1
+        if candidate >= 0 and i - candidate < 32768:
+            same = 0
+            while i + same < stop and data[candidate + same] == data[i + same]:
+                same += 1
+            if same >= 4:
+                cost, length = 2, same
+                period = i - candidate
+                if period >= _MIN_PERIOD and same >= _MIN_REPEATS * period:
+                    looped += same
+        blocks[(i - origin) // BLOCK] += cost
+        i += length
+    if i < stop:
+        blocks[n_blocks - 1] += stop - i
+    return n_blocks, looped
 
 
 @njit(cache=True)
@@ -33,38 +75,7 @@ def _estimate(data, offsets, rows, table, blocks, whole, window, loops):  # type
     for k in range(rows.size):
         start, stop = offsets[rows[k]], offsets[rows[k] + 1]
         size = stop - start
-        pad = -size % BLOCK  # blocks are aligned with the end, where loops of cut-off generations stand
-        n_blocks = (size + pad) // BLOCK
-        blocks[:n_blocks] = 0
-        table[:] = -1
-        i = start
-        looped = 0
-        limit = stop - 4
-        origin = start - pad
-        while i <= limit:
-            word = (
-                np.uint32(data[i])
-                | (np.uint32(data[i + 1]) << np.uint32(8))
-                | (np.uint32(data[i + 2]) << np.uint32(16))
-                | (np.uint32(data[i + 3]) << np.uint32(24))
-            )
-            slot = np.int64(np.uint32(word * np.uint32(2654435761)) >> np.uint32(32 - _HASH_BITS))
-            candidate = table[slot]
-            table[slot] = i
-            cost, length = 1, 1
-            if candidate >= 0 and i - candidate < 32768:
-                same = 0
-                while i + same < stop and data[candidate + same] == data[i + same]:
-                    same += 1
-                if same >= 4:
-                    cost, length = 2, same
-                    period = i - candidate
-                    if period >= _MIN_PERIOD and same >= _MIN_REPEATS * period:
-                        looped += same
-            blocks[(i - origin) // BLOCK] += cost
-            i += length
-        if i < stop:
-            blocks[n_blocks - 1] += stop - i
+        n_blocks, looped = _parse(data, start, stop, table, blocks)
         loops[k] = looped / size if size > 0 else 0.0
         total = 0
         for b in range(n_blocks):
@@ -78,6 +89,19 @@ def _estimate(data, offsets, rows, table, blocks, whole, window, loops):  # type
                 here += blocks[v]
             best = min(best, here)
         window[k] = best / min(size, WINDOW) if size > 0 else 0.0
+
+
+@njit(cache=True)
+def _window_costs(data, start, stop, table, blocks, costs):  # type: ignore[no-untyped-def]
+    """Estimated cost of each window of a document longer than one, the last window first; their number."""
+    n_blocks, _ = _parse(data, start, stop, table, blocks)
+    per_window = WINDOW // BLOCK
+    n = (stop - start - WINDOW) // BLOCK + 1
+    for k in range(n):
+        costs[k] = 0
+        for b in range(n_blocks - k - per_window, n_blocks - k):
+            costs[k] += blocks[b]
+    return n
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,22 +166,28 @@ def zlib_ratio(data: U8, offsets: I64, rows: I64) -> F64:
 
 
 def window_zlib_ratio(data: U8, offsets: I64, rows: I64) -> F64:
-    """The lowest zlib level-1 ratio among the windows of some documents; 1 for an empty document.
+    """The lowest zlib level-1 ratio among the most repetitive windows of some documents; 1 for an empty one.
 
     Windows have 2,048 bytes, end with the document and go back by 512 bytes; a shorter document is one
-    window.
+    window. Compressed are the :data:`SUSPECTS` windows of the lowest estimate, later ones first among equals:
+    of 718 documents of a real corpus that had to be measured, no decision at a bound of 0.06, 0.10 or 0.12
+    differs from compressing all their windows, at 0.20 one does, and it costs a quarter.
     """
     view = memoryview(data.data)
     out = np.ones(rows.size)
+    longest = int((offsets[rows + 1] - offsets[rows]).max()) if rows.size else 0
+    table, blocks = np.empty(1 << _HASH_BITS, np.int64), np.zeros(longest // BLOCK + 2, np.int64)
+    costs, solid = np.empty(longest // BLOCK + 2, np.int64), frozen(data)
     for k, row in enumerate(rows):
         start, stop = int(offsets[row]), int(offsets[row + 1])
         if stop - start <= WINDOW:
-            ends = [stop] if stop > start else []
-        else:
-            ends = list(range(stop, start + WINDOW - 1, -BLOCK))
-        for end in ends:
-            begin = max(start, end - WINDOW)
-            out[k] = min(out[k], len(zlib.compress(view[begin:end], 1)) / (end - begin))
+            if stop > start:
+                out[k] = len(zlib.compress(view[start:stop], 1)) / (stop - start)
+            continue
+        n = _window_costs(solid, start, stop, table, blocks, costs)
+        for i in np.argsort(costs[:n], kind="stable")[:SUSPECTS].tolist():
+            end = stop - i * BLOCK
+            out[k] = min(out[k], len(zlib.compress(view[end - WINDOW : end], 1)) / WINDOW)
     return out
 
 
@@ -165,3 +195,5 @@ def warm() -> None:
     """Compile for the types that batches have."""
     data = np.frombuffer(b"again and again and again", np.uint8)
     estimate(data, np.array([0, data.size], np.int64), np.zeros(1, np.int64))
+    text = np.frombuffer(b"again " * WINDOW, np.uint8)
+    window_zlib_ratio(text, np.array([0, text.size], np.int64), np.zeros(1, np.int64))

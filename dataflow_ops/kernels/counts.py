@@ -22,7 +22,7 @@ from dataflow_ops.kernels.unicode_classes import (
     class_table,
 )
 
-VERSION = 1
+VERSION = 2
 CHARS = CLASSES
 """Column of :func:`count_classes` that holds the number of characters."""
 
@@ -103,11 +103,19 @@ def _packed() -> U64:
 
 
 @njit(cache=True)
-def _entropy(data, offsets, rows, histogram, touched, out):  # type: ignore[no-untyped-def]
+def _entropy(data, offsets, rows, logs, histogram, touched, out):  # type: ignore[no-untyped-def]
+    # Neighbours count into different tables: one that is added to twice in a row waits for itself.
+    ascii = np.zeros((2, 128), np.int32)
     for k in range(rows.size):
         i, stop = offsets[rows[k]], offsets[rows[k] + 1]
         n_touched, total = 0, 0
         while i < stop:
+            b = data[i]
+            if b < 0x80:
+                ascii[i & 1, b] += 1
+                i += 1
+                total += 1
+                continue
             cp, length = decode(data, i)
             if histogram[cp] == 0:
                 touched[n_touched] = cp
@@ -116,11 +124,27 @@ def _entropy(data, offsets, rows, histogram, touched, out):  # type: ignore[no-u
             total += 1
             i += length
         weighted = 0.0
+        for c in range(128):
+            weighted += _n_log_n(ascii[0, c] + ascii[1, c], logs)
+        ascii[:] = 0
         for j in range(n_touched):
-            count = histogram[touched[j]]
+            weighted += _n_log_n(histogram[touched[j]], logs)
             histogram[touched[j]] = 0
-            weighted += count * np.log2(count)
         out[k] = np.log2(total) - weighted / total if total > 0 else 0.0
+
+
+@njit(cache=True, inline="always")
+def _n_log_n(n, logs):  # type: ignore[no-untyped-def]
+    return logs[n] if n < logs.size else n * np.log2(n)
+
+
+@njit(cache=True)
+def _logarithms(most):  # type: ignore[no-untyped-def]
+    """``n × log2(n)`` for n below ``most``, by the same function as beyond it."""
+    out = np.zeros(most)
+    for n in range(2, most):
+        out[n] = n * np.log2(n)
+    return out
 
 
 def entropy(data: U8, offsets: I64, rows: I64) -> F64:
@@ -139,7 +163,7 @@ def entropy(data: U8, offsets: I64, rows: I64) -> F64:
     longest = int((offsets[rows + 1] - offsets[rows]).max()) if rows.size else 0
     histogram = np.zeros(0x110000, np.int32)
     touched = np.zeros(min(longest, 0x110000) + 1, np.int64)
-    _entropy(frozen(data), frozen(offsets), frozen(rows), histogram, touched, out)
+    _entropy(frozen(data), frozen(offsets), frozen(rows), _logarithms(4096), histogram, touched, out)
     return out
 
 

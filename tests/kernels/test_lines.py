@@ -32,13 +32,16 @@ LINES = [
     ],
 ]
 LINE = st.sampled_from(LINES)
-TEXT = st.lists(LINE, max_size=30).map("\n".join)
+SIGNS = st.text(' \t\n|{}.;:)"-•。中é…\u3000a\u00a0\x0b', max_size=120)
+TEXT = st.one_of(st.lists(LINE, max_size=30).map("\n".join), SIGNS)
 STOPS = ".!?…。！？"
 
 
 def oracle(text):
-    lines = [line.strip() for line in text.split("\n") if line.strip()]
     raw = [line for line in text.split("\n") if line.strip()]
+    lines = [line.strip() for line in raw]
+    tails = ["".join(line.split())[-3:] for line in lines]  # white space between them does not count
+    bullets = [line[0] in "-•" and len(line) > 1 and line[1].isspace() for line in lines]
     seen, repeated = set(), []
     for line in lines:
         if line in seen:
@@ -47,11 +50,13 @@ def oracle(text):
     return {
         "lines": len(lines),
         "chars": sum(map(len, lines)),
-        "ended": sum(line[-1] in STOPS or (line[-1] == '"' and line[-2:-1] in [*STOPS]) for line in lines),
-        "ellipsis": sum(line.endswith(("...", "…")) for line in lines),
-        "bullet": sum(line[:2] in ("- ", "• ") for line in lines),
+        "ended": sum(t[-1] in STOPS or (t[-1] in '")' and t[-2:-1] in [*STOPS]) for t in tails),
+        "ellipsis": sum(t[-1] == "…" or t == "..." for t in tails),
+        "bullet": sum(bullets),
         "short": sum(len(line) < 30 for line in lines),
-        "code": sum(line.endswith((";", "{", "}", "):")) and line[:2] not in ("- ", "• ") for line in lines),
+        "code": sum(
+            (t[-1] in ";{}" or t[-2:] == "):") and not b for t, b in zip(tails, bullets, strict=True)
+        ),
         "cells": sum(line.count("|") + line.count("\t") >= 2 for line in raw),
         "repeated": len(repeated),
         "repeated_chars": sum(map(len, repeated)),

@@ -181,7 +181,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "zlib_window",
-        1,
+        2,
         compression.zlib_window,
         0.10,
         None,

@@ -20,7 +20,7 @@ def zlib_floor(view: Measures) -> F64:
 
 
 def zlib_window(view: Measures) -> F64:
-    """The lowest zlib level-1 ratio of a window of 2,048 bytes."""
+    """The lowest zlib level-1 ratio among the four most repetitive windows of 2,048 bytes."""
     return view.window_zlib
 
 
