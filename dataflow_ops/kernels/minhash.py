@@ -16,6 +16,7 @@ import numba
 import numpy as np
 
 from dataflow_ops.kernels.arrow import I64, U8, U32
+from dataflow_ops.kernels.counts import frozen
 
 VERSION = 1
 
@@ -244,8 +245,36 @@ def _sign_rows(data, offsets, sizes, a, b, weights, words, out, shingles):  # ty
         shingles[i] = max(0, state[1] - size + 1)
 
 
+def agreements(signatures: U32, many: I64, one: int) -> I64:
+    """Equal positions of one signature with each of many.
+
+    Args:
+        signatures: uint32, shape ``(n, k)``, C-contiguous.
+        many: int64 rows, shape ``(m,)``.
+        one: a row.
+
+    Returns:
+        int64, shape ``(m,)``, each 0 … k.
+    """
+    out: I64 = _agreements(frozen(signatures), frozen(many), one)
+    return out
+
+
+@numba.njit(cache=True)
+def _agreements(signatures, many, one):  # type: ignore[no-untyped-def]
+    out = np.zeros(len(many), np.int64)
+    for i in range(len(many)):
+        row = many[i]
+        equal = np.int32(0)
+        for j in range(signatures.shape[1]):
+            equal += np.int32(signatures[row, j] == signatures[one, j])
+        out[i] = equal
+    return out
+
+
 def warm() -> None:
     """Compile the kernels of this module, for memory of Arrow (read-only) and of numpy."""
+    agreements(np.ones((2, 16), np.uint32), np.arange(2), 0)
     perms = permutations(16, 1)
     offsets = np.array([0, 20], np.int64)
     frozen = np.frombuffer(b"a text of twenty ch.", np.uint8)

@@ -20,6 +20,8 @@ VERSION = 1
 EXACT_CHARS = 20_000
 """Longest text that is compared exactly (about 2 ms a pair)."""
 
+_LEAST_GUESS = 31  # distances up to half a machine word cost the same
+
 _ANCHOR = 24  # characters of an anchor; shorter ones repeat by chance in long texts
 _SAMPLE = 16  # one passage in so many is tried as an anchor, chosen by its hash, so alike in both texts
 _SAMPLE_LONG = 64  # … in texts above 100,000 characters, where sorting the anchors would cost most
@@ -30,13 +32,15 @@ _WORK = (
 )  # bound on the sum of squared blocks: in longer texts the largest block shrinks
 
 
-def similarity(a: str, b: str, least: float) -> float:
+def similarity(a: str, b: str, least: float, expected: float = 1.0) -> float:
     """Edit similarity of two key texts.
 
     Args:
         a: one key text.
         b: the other.
         least: the threshold; below it the exact value doesn't matter and work stops early.
+        expected: what it is likely to be: work grows with the distance that is looked for first, and is done
+            again at twice of it where the guess was too high. The result is the same.
 
     Returns:
         A value in ``least … 1`` (a lower bound above 20,000 characters), or 0.0 when it is below ``least``.
@@ -49,10 +53,20 @@ def similarity(a: str, b: str, least: float) -> float:
     if abs(len(a) - len(b)) > allowed:
         return 0.0
     if longer <= EXACT_CHARS:
-        distance = Levenshtein.distance(a, b, score_cutoff=allowed)
+        guess = int((1.0 - expected) * longer) + _LEAST_GUESS
+        distance = Levenshtein.distance(a, b, score_cutoff=allowed, score_hint=guess)
     else:
         distance = _block_distance(a, b, allowed)
     return 0.0 if distance > allowed else 1.0 - distance / longer
+
+
+def expected_similarity(share: float, shingle: int) -> float:
+    """Edit similarity of two texts of which a share of all shingles (Jaccard) is common to both.
+
+    Of single changes spread evenly each spoils ``shingle`` shingles; of those common to one text,
+    ``2 J / (1 + J)``, each was spared ``shingle`` times.
+    """
+    return float((2.0 * share / (1.0 + share)) ** (1.0 / shingle))
 
 
 def _allowed(longer: int, least: float) -> int:

@@ -129,3 +129,13 @@ def test_long_text_needs_no_memory_of_its_size() -> None:
     assert np.array_equal(
         signature, sign(["The reservoir above the old mill froze early that winter. " * 3], 13)[0][0]
     )
+
+
+@settings(deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.sampled_from([1, 16, 128]))
+def test_agreements_are_numpys(seed: int, n: int, width: int) -> None:
+    draw = np.random.default_rng(seed)
+    signatures = draw.integers(0, 3, (n, width)).astype(np.uint32)
+    many, one = draw.integers(0, n, 2 * n), int(draw.integers(0, n))
+    wanted = np.count_nonzero(signatures[many] == signatures[one], axis=1)
+    assert m.agreements(signatures, many, one).tolist() == wanted.tolist()

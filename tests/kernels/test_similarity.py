@@ -119,3 +119,15 @@ def test_longest_increasing_subsequence(values: list[int]) -> None:
     for i, v in enumerate(values):
         best[i] = 1 + max((best[j] for j in range(i) if values[j] < v), default=0)
     assert len(taken) == max(best, default=0)
+
+
+@given(st.text("ab 中", max_size=90), st.text("ab 中", max_size=90), st.floats(0, 1), st.floats(0, 1))
+def test_a_guess_changes_nothing(a: str, b: str, least: float, expected: float) -> None:
+    assert s.similarity(a, b, least, expected) == s.similarity(a, b, least)
+
+
+def test_a_similarity_is_expected_from_common_shingles() -> None:
+    assert s.expected_similarity(1.0, 13) == 1.0
+    assert s.expected_similarity(0.0, 13) == 0.0
+    assert s.expected_similarity(0.5, 1) == 2 / 3
+    assert s.expected_similarity(0.2, 13) < s.expected_similarity(0.2, 26) < s.expected_similarity(0.4, 26)

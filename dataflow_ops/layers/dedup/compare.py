@@ -15,9 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dataflow_ops.kernels import minhash
 from dataflow_ops.kernels.arrow import I64, U32
 from dataflow_ops.kernels.bands import similarity_at
-from dataflow_ops.kernels.similarity import similarity
+from dataflow_ops.kernels.similarity import expected_similarity, similarity
 from dataflow_ops.settings import JobSettings
 
 _FOUND = 0.001
@@ -52,14 +53,17 @@ class Candidates:
 
     def similarity(self, a: int, b: int) -> float:
         """Edit similarity of two texts, 0.0 when it is below the threshold."""
-        if self.shingles[a] == self.shingles[b] and int(self.agreements([a], b)[0]) < self.bound:
-            return 0.0
-        return similarity(self.text(a), self.text(b), self.least)
+        expected = 1.0
+        if self.shingles[a] == self.shingles[b]:
+            equal = int(self.agreements([a], b)[0])
+            if equal < self.bound:
+                return 0.0
+            expected = expected_similarity(equal / self.signatures.shape[1], int(self.shingles[a]))
+        return similarity(self.text(a), self.text(b), self.least, expected)
 
     def agreements(self, many: list[int], one: int) -> I64:
         """Equal positions of one signature with each of many."""
-        equal: I64 = np.count_nonzero(self.signatures[many] == self.signatures[one], axis=1)
-        return equal
+        return minhash.agreements(self.signatures, np.array(many, np.int64), one)
 
 
 def leader_walk(

@@ -16,8 +16,9 @@ import numpy as np
 import pyarrow as pa
 
 from dataflow_ops import schema
+from dataflow_ops.kernels import minhash
 from dataflow_ops.kernels.arrow import F64, I64, U32
-from dataflow_ops.kernels.similarity import similarity
+from dataflow_ops.kernels.similarity import expected_similarity, similarity
 from dataflow_ops.layers.dedup import columns, identity
 from dataflow_ops.layers.dedup.compare import estimate_bound
 from dataflow_ops.layers.dedup.pointers import GatheredTexts, KeyText, Pointer
@@ -33,7 +34,9 @@ MAX_MOVES = 20_000_000
 """Survivors times nodes of a component up to which removed documents move to the nearest survivor."""
 
 MAX_SIGNATURES = 100_000
-"""Nodes of a component up to which all their signatures are held for that (51 MB)."""
+"""Nodes of a component up to which all their signatures are held (51 MB)."""
+
+_FEW = 4  # nodes below which their signatures are compared one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +149,7 @@ class ConfirmStep:
             waiting.discard(best)
             survivors.append(best)
             near = waiting if len(waiting) <= WHOLE_WALK else walk.within_two_edges(best) & waiting
-            for other in sorted(near):
+            for other in walk.worth_comparing(best, sorted(near)):
                 value = walk.similarity(best, other)
                 if value > 0.0:
                     survivor[other], values[other] = best, value
@@ -201,20 +204,31 @@ class _Walk:
         first = self._neighbours.get(node, set())
         return first.union(*(self._neighbours[other] for other in first))
 
+    def worth_comparing(self, a: int, others: list[int]) -> list[int]:
+        """Of some nodes those joined to one by an edge, or whose signatures don't speak against it."""
+        if len(others) < _FEW or len(self._component.pointers) > MAX_SIGNATURES:
+            return others
+        equal = self.agreements(a)
+        return [b for b in others if not 0 <= equal[b] < self._bound or (min(a, b), max(a, b)) in self._known]
+
     def agreements(self, a: int) -> I64:
         """Equal signature positions of one node with every node; -1 where signatures say nothing."""
         self._ask()
         signatures, shingles = self._signatures()
-        equal: I64 = np.count_nonzero(signatures == signatures[a], axis=1)
+        equal = minhash.agreements(signatures, np.arange(len(signatures)), a)
         return np.where(shingles == shingles[a], equal, -1)
 
     def _compare(self, a: int, b: int) -> float:
         self._ask()
         one, two = self._text(a), self._text(b)
-        if one.shingle == two.shingle and np.count_nonzero(one.signature == two.signature) < self._bound:
-            return 0.0
+        expected = 1.0
+        if one.shingle == two.shingle:
+            equal = int(np.count_nonzero(one.signature == two.signature))
+            if equal < self._bound:
+                return 0.0
+            expected = expected_similarity(equal / len(one.signature), one.shingle)
         self.compared += 1
-        return similarity(one.text, two.text, self._least)
+        return similarity(one.text, two.text, self._least, expected)
 
     def _signatures(self) -> tuple[U32, I64]:
         if self._signed is None:

@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from dataflow_ops.kernels.arrow import I64
-from dataflow_ops.kernels.digest import prefix_of
+from dataflow_ops.kernels.bands import mix_rows
+from dataflow_ops.kernels.digest import leading_u64, prefix_of
 from dataflow_ops.kernels.unionfind import components
 from dataflow_ops.layers.dedup import columns, order
 from dataflow_ops.protocols import Input, OutputSpec, Partitioning, Side
@@ -54,7 +55,7 @@ class UniteStep:
 
     def fingerprint(self) -> Mapping[str, object]:
         """No setting acts here."""
-        return {"step": 2}
+        return {"step": 3}
 
     def run(self, side: Side, start: int) -> Iterator[StepResult]:
         """Find the components."""
@@ -80,7 +81,9 @@ class UniteStep:
         root = components(n, np.concatenate([node, a]), np.concatenate([np.arange(n), b]))
         sizes = np.bincount(root, minlength=n)
         side.checkpoint()
-        members = _members(documents.table, node, root, side.numbers.root_prefixes)
+        home = _homes(documents.table, root, side.numbers.blocks)
+        block = _blocks(documents, nodes, node_id, home)
+        members = _members(documents.table, block, node, root, side.numbers.root_prefixes)
         side.checkpoint()
         yield StepResult(
             outputs={
@@ -95,14 +98,9 @@ class UniteStep:
 
 
 def _documents(groups: pa.Table, member_id: I64, nodes: pa.Table, node_id: I64) -> _Documents:
-    names = ["chunk", "row", "doc_id", "sha1", "order_hi", "order_lo", "block"]
-    absent = pa.array(np.full(groups.num_rows, -1, np.int64))
-    # A document gathered for several blocks counts for the first of them.
-    by_block = np.lexsort((columns.numbers(nodes, "block"), node_id))
-    block = nodes.column("block").cast(pa.int64())
-    nodes = nodes.set_column(nodes.column_names.index("block"), "block", block).take(pa.array(by_block))
-    table = pa.concat_tables([nodes.select(names), groups.append_column("block", absent).select(names)])
-    ids = np.concatenate([node_id[by_block], member_id])
+    names = ["chunk", "row", "doc_id", "sha1", "order_hi", "order_lo"]
+    table = pa.concat_tables([nodes.select(names), groups.select(names)])
+    ids = np.concatenate([node_id, member_id])
     ids, first = np.unique(ids, return_index=True)
     table = table.take(pa.array(first)).combine_chunks()
     parts = (columns.numbers(table, c) for c in ("order_hi", "order_lo", "chunk", "row"))
@@ -111,12 +109,33 @@ def _documents(groups: pa.Table, member_id: I64, nodes: pa.Table, node_id: I64) 
     return _Documents(table.take(pa.array(by_order)), ids, np.argsort(ids))
 
 
-def _members(documents: pa.Table, node: I64, root: I64, ranges: int) -> pa.Table:
+def _homes(documents: pa.Table, root: I64, blocks: int) -> I64:
+    """The block of each document's root, as ``match`` chose it: most texts of a component are there."""
+    key = leading_u64(columns.binary_rows(documents, "sha1"))
+    found: I64 = prefix_of(mix_rows(key), blocks)[root]
+    return found
+
+
+def _blocks(documents: _Documents, nodes: pa.Table, node_id: I64, home: I64) -> I64:
+    """In which block each document's text is read: its root's, where it was gathered for that, else the first
+    that has it; -1: in none.
+    """
+    at = documents.find(node_id)
+    block = columns.numbers(nodes, "block").astype(np.int64)
+    by_choice = np.lexsort((block, block != home[at], at))
+    at, block = at[by_choice], block[by_choice]
+    found: I64 = np.full(len(home), -1, np.int64)
+    found[at[::-1]] = block[::-1]  # of several the last assignment holds: the first choice
+    return found
+
+
+def _members(documents: pa.Table, block: I64, node: I64, root: I64, ranges: int) -> pa.Table:
     by_root = np.lexsort((np.arange(len(root)), node, root))
     chunk, row = columns.numbers(documents, "chunk"), columns.numbers(documents, "row")
     heads = [values[which[by_root]] for which in (root, node) for values in (chunk, row)]
     rest = documents.take(pa.array(by_root)).combine_chunks()
     arrays = [pa.array(h) for h in heads] + [c.combine_chunks() for c in rest.columns]
+    arrays.append(pa.array(block[by_root]))
     table = pa.Table.from_arrays(arrays, schema=columns.MEMBERS)
     return table.append_column("slice", _slices(documents, root[by_root], ranges))
 
@@ -136,6 +155,7 @@ def _links(documents: pa.Table, edges: pa.Table, a: I64, b: I64, root: I64, rang
 
 
 def _slices(documents: pa.Table, root: I64, ranges: int) -> pa.Array:
-    """By the root's permanent identity: its row may move with every file added to its chunk."""
-    heads = np.ascontiguousarray(columns.binary_rows(documents, "doc_id")[:, :8]).view(">u8").ravel()
-    return columns.prefix_slices(prefix_of(heads[root].astype(np.uint64), ranges), ranges)
+    """By the root's text, as blocks are: who decides over a range of roots reads the block of that number,
+    and little of the others. Not by its address: its row may move with every file added to its chunk.
+    """
+    return columns.prefix_slices(_homes(documents, root, ranges), ranges)

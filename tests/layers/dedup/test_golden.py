@@ -21,8 +21,8 @@ GOLDEN = {
     ("match", "buckets"): "33292c5b725edbff",
     ("gather", "texts"): "2547fa7fe1218ff1",
     ("verify", "edges"): "9e942c1e44c9ea2c",
-    ("unite", "members"): "09d98bed91084529",
-    ("confirm", "verdicts"): "6d2e6193499de33d",
+    ("unite", "members"): "af208e1f10197a33",
+    ("confirm", "verdicts"): "158aebf7ed5b15fc",
 }
 
 
