@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -167,11 +168,35 @@ def judge(active: ActiveRule, view: Measures, kinds: I64) -> Judgement:
         settled = np.zeros(values.size, np.bool_)
     else:
         floors = rule.floor(view)
-        wanted = np.where(np.isfinite(low), low, -np.inf if rule.low is None else rule.low)
-        settled = (floors >= wanted) & ~np.isfinite(high)
+        settled = settled_by(active, floors, kinds)
         values = np.full(floors.size, np.nan)
         open_rows = np.flatnonzero(~settled)
         if open_rows.size:
             values[open_rows] = rule.measure(view.take(open_rows))
     passes = settled | ((values >= low) & (values <= high))
     return Judgement(values, floors, judges & ~passes)
+
+
+def settled_by(active: ActiveRule, floors: F64, kinds: I64) -> npt.NDArray[np.bool_]:
+    """Where the floor alone lets a document pass: bool of shape ``(m,)``.
+
+    Args:
+        active: a rule with a floor, and its bounds.
+        floors: the floor of each document, float64 of shape ``(m,)``; NaN settles nothing.
+        kinds: codes into :data:`KINDS`, int64 of shape ``(m,)``.
+
+    """
+    low, rule = active.low[kinds], active.rule
+    wanted = np.where(np.isfinite(low), low, -np.inf if rule.low is None else rule.low)
+    settled: npt.NDArray[np.bool_] = (floors >= wanted) & ~np.isfinite(active.high[kinds])
+    return settled
+
+
+def broken_bound(active: ActiveRule, kind: int, value: float) -> tuple[float, Literal["low", "high"]]:
+    """The bound that a refused value lies beyond, and its side.
+
+    A value that could not be measured (NaN) is named by the bound it failed to reach.
+    """
+    low, high = float(active.low[kind]), float(active.high[kind])
+    is_high = value > high or (math.isnan(value) and not math.isfinite(low))
+    return (high, "high") if is_high else (low, "low")

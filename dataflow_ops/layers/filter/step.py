@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import unicodedata
 import zlib
 from collections.abc import Mapping
@@ -19,11 +18,11 @@ from dataflow_ops.kernels.arrow import F64, I64
 from dataflow_ops.kernels.words import units_of
 from dataflow_ops.layers.filter import function_words, markers, profile
 from dataflow_ops.layers.filter.measures import Context, Measures
-from dataflow_ops.layers.filter.rule import KINDS, ActiveRule, RuleInForce, in_force, judge
+from dataflow_ops.layers.filter.rule import KINDS, ActiveRule, RuleInForce, broken_bound, in_force, judge
 from dataflow_ops.layers.filter.selection import select
 from dataflow_ops.protocols import Input, OutputSpec, Partitioning, Side
 from dataflow_ops.schema import REJECTS, VERDICTS
-from dataflow_ops.settings import JobSettings
+from dataflow_ops.settings import CleanSettings, JobSettings
 from dataflow_ops.values import Counts, StepResult
 
 VERSION = 1
@@ -32,7 +31,8 @@ COLUMNS = ("doc_id", "text", "kind_hint", "raw_chars", "control_chars")
 _GOPHER_WORDS = "the be to of and that have with"  # Rae et al. 2021, appendix A.1.1
 _GOPHER_TOPS = (2, 3, 4)
 _GOPHER_REPEATS = (5, 6, 7, 8, 9, 10)
-_SETTLED = "_floor"
+FLOOR = "_floor"
+"""What a floor's column in ``stats`` adds to the name of its statistic."""
 
 
 class FilterStep:
@@ -108,16 +108,7 @@ class FilterStep:
 
     def open(self, side: Side) -> Context:
         """Build the word lists and tables; nothing is read."""
-        norm = self._clean.normalization
-        fold = unicode_classes.fold_table(norm.unicode, norm.lower_case)
-        wide = any(active.rule.name.startswith("gopher_") for active in self._rules)
-        return Context(
-            _lexicon(self._clean.quality_rules.bad_words),
-            units_of(_GOPHER_WORDS)[0],
-            _GOPHER_TOPS if wide else (3,),
-            _GOPHER_REPEATS if wide else (5,),
-            fold,
-        )
+        return context_of(self._clean, self._rules)
 
     def process(self, batch: pa.Table, first_row: int, state: object) -> StepResult:
         """Measure and judge some rows; see the class."""
@@ -172,7 +163,7 @@ class FilterStep:
             judged = judge(active, view, kinds[rows])
             _note(stats, active.rule.statistic, judged.values, rows, verdict.rule.size)
             if judged.floors is not None:
-                _note(stats, active.rule.statistic + _SETTLED, judged.floors, rows, verdict.rule.size)
+                _note(stats, active.rule.statistic + FLOOR, judged.floors, rows, verdict.rule.size)
             first = judged.failed & (verdict.rule[rows] < 0)
             where = rows[first]
             verdict.rule[where] = index
@@ -183,14 +174,11 @@ class FilterStep:
         names, gates, bounds, sides = [], [], [], []
         for row in rejected:
             active = self._rules[verdict.rule[row]]
-            low, high = float(active.low[verdict.kind[row]]), float(active.high[verdict.kind[row]])
-            value = float(verdict.value[row])
-            # A value that could not be measured is named by the bound it failed to reach.
-            is_high = value > high or (math.isnan(value) and not math.isfinite(low))
+            bound, side = broken_bound(active, int(verdict.kind[row]), float(verdict.value[row]))
             names.append(active.rule.name)
             gates.append(active.rule.gate)
-            bounds.append(high if is_high else low)
-            sides.append("high" if is_high else "low")
+            bounds.append(bound)
+            sides.append(side)
         return pa.table(
             [
                 pa.array((rejected + first_row).astype(np.uint32)),
@@ -214,6 +202,19 @@ class _Verdict:
         self.kind: npt.NDArray[np.int64] = np.zeros(n, np.int64)
 
 
+def context_of(clean: CleanSettings, rules: tuple[ActiveRule, ...]) -> Context:
+    """What measuring these rules needs besides the texts."""
+    norm = clean.normalization
+    wide = any(active.rule.name.startswith("gopher_") for active in rules)
+    return Context(
+        _lexicon(clean.quality_rules.bad_words),
+        units_of(_GOPHER_WORDS)[0],
+        _GOPHER_TOPS if wide else (3,),
+        _GOPHER_REPEATS if wide else (5,),
+        unicode_classes.fold_table(norm.unicode, norm.lower_case),
+    )
+
+
 @lru_cache(maxsize=4)
 def _lexicon(bad_words: tuple[str, ...]) -> textstats.Lexicon:
     """Word lists as arrays; hashing them takes 25 ms, which a task of a few documents would feel."""
@@ -228,7 +229,7 @@ def stats_schema(rules: tuple[ActiveRule, ...]) -> pa.Schema:
     for active in rules:
         names[active.rule.statistic] = None
         if active.rule.floor is not None:
-            names[active.rule.statistic + _SETTLED] = None
+            names[active.rule.statistic + FLOOR] = None
     return pa.schema([(name, pa.float64()) for name in names])
 
 
