@@ -9,16 +9,21 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dataflow_ops.kernels.words import mix, table_size
+from dataflow_ops.kernels.words import table_size
 
-VERSION = 1
+VERSION = 2
+
+MOST = 16
+"""Longest n-gram, in units."""
+_ODD = np.random.Generator(np.random.PCG64(1)).integers(0, 1 << 63, MOST, np.uint64) * 2 + 1
 
 
 @njit(cache=True, inline="always")
-def _gram(hashes, i, size):  # type: ignore[no-untyped-def]
-    h = hashes[i]
-    for j in range(1, size):
-        h = mix(h + np.uint64(0x9E3779B97F4A7C15)) ^ hashes[i + j]
+def _gram(hashes, i, size, odd):  # type: ignore[no-untyped-def]
+    """Hash of a run of units, whose own hashes are mixed already: a sum with random odd weights by place."""
+    h = np.uint64(0)
+    for j in range(size):
+        h += hashes[i + j] * odd[j]
     return h
 
 
@@ -38,7 +43,7 @@ def top_count(hashes, n, size, keys, values):  # type: ignore[no-untyped-def]
     Args:
         hashes: uint64 unit hashes.
         n: number of units.
-        size: units per n-gram.
+        size: units per n-gram, at most :data:`MOST`.
         keys: uint64 scratch of at least ``table_size(n)`` slots.
         values: int32 scratch of the same size.
 
@@ -51,7 +56,7 @@ def top_count(hashes, n, size, keys, values):  # type: ignore[no-untyped-def]
     values[:slots] = 0
     best = 0
     for i in range(n - size + 1):
-        key = _gram(hashes, i, size)
+        key = _gram(hashes, i, size, _ODD)
         slot = find(keys, values, mask, key)
         keys[slot] = key
         values[slot] += 1
@@ -69,7 +74,7 @@ def repeated_chars(hashes, lengths, n, size, keys, values):  # type: ignore[no-u
         hashes: uint64 unit hashes.
         lengths: int32 characters per unit.
         n: number of units.
-        size: units per n-gram.
+        size: units per n-gram, at most :data:`MOST`.
         keys: uint64 scratch of at least ``table_size(n)`` slots.
         values: int32 scratch of the same size.
 
@@ -84,7 +89,7 @@ def repeated_chars(hashes, lengths, n, size, keys, values):  # type: ignore[no-u
     for i in range(n):
         total += lengths[i]
     for i in range(n - size + 1):
-        key = _gram(hashes, i, size)
+        key = _gram(hashes, i, size, _ODD)
         slot = find(keys, values, mask, key)
         if values[slot] == 0:
             keys[slot] = key

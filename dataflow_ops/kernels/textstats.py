@@ -36,8 +36,10 @@ class Lexicon(NamedTuple):
         keys: open-addressing table of function words, uint64.
         used: int32, 1 where a slot is filled.
         languages: uint64, bit l set where language l has the word.
+        hints: uint64 of shape ``(1024,)``: a bit set for the first 16 bits of every function word's hash.
         min_share: float64 per language: share of units that function words have at least in its prose.
         min_spread: float64 per language: effective number of different function words, at least.
+        phrase_hints: likewise for phrases' first units.
         phrase_keys: open-addressing table of phrases' first units, uint64.
         phrase_used: int32, 1 + index of the first phrase that begins with it; 0 where empty.
         phrase_next: int32, 1 + index of another phrase that begins alike; 0 at the end.
@@ -51,8 +53,10 @@ class Lexicon(NamedTuple):
     keys: U64
     used: npt.NDArray[np.int32]
     languages: U64
+    hints: U64
     min_share: F64
     min_spread: F64
+    phrase_hints: U64
     phrase_keys: U64
     phrase_used: npt.NDArray[np.int32]
     phrase_next: npt.NDArray[np.int32]
@@ -98,8 +102,10 @@ def lexicon(
         keys,
         used,
         languages,
+        _hints(list(masks)),
         np.array([r[0] for r in references], np.float64),
         np.array([r[1] for r in references], np.float64),
+        _hints(list(heads)),
         phrase_keys,
         phrase_used,
         chain,
@@ -120,6 +126,19 @@ def _table(hashes: Sequence[int], values: Sequence[int]) -> tuple[U64, npt.NDArr
     return keys, used
 
 
+def _hints(hashes: Sequence[int]) -> U64:
+    bits = np.zeros(1024, np.uint64)
+    for h in hashes:
+        bits[h >> 54] |= np.uint64(1) << np.uint64((h >> 48) & 63)
+    return bits
+
+
+@njit(cache=True, inline="always")
+def _may_be_in(hints, h):  # type: ignore[no-untyped-def]
+    """Whether a table may hold a hash: 8 KB, always in the cache, say no to nearly all that it does not."""
+    return (hints[h >> np.uint64(54)] >> ((h >> np.uint64(48)) & np.uint64(63))) & np.uint64(1) != 0
+
+
 @njit(cache=True)
 def _function_words(words, lex, keys, values, order, n_distinct, n, share, logs):  # type: ignore[no-untyped-def]
     """Language whose function words cover most of the text, their share and their spread."""
@@ -127,6 +146,8 @@ def _function_words(words, lex, keys, values, order, n_distinct, n, share, logs)
     logs[:] = 0.0
     mask = np.uint64(lex.keys.size - 1)
     for d in range(n_distinct):
+        if not _may_be_in(lex.hints, keys[order[d]]):
+            continue
         slot = find(lex.keys, lex.used, mask, keys[order[d]])
         if lex.used[slot] == 0:
             continue
@@ -176,7 +197,7 @@ def _stuffing(hashes, lengths, n, lex, keys, values, order, share, logs, targets
     lexicon_mask = np.uint64(lex.keys.size - 1)
     for d in range(n_distinct):
         count = values[order[d]]
-        if credited:
+        if credited and _may_be_in(lex.hints, keys[order[d]]):
             slot = find(lex.keys, lex.used, lexicon_mask, keys[order[d]])
             if lex.used[slot] != 0 and (lex.languages[slot] >> np.uint64(language)) & np.uint64(1):
                 continue
@@ -205,6 +226,8 @@ def _phrases(hashes, lengths, segments, n, lex, marked):  # type: ignore[no-unty
             end += 1
         seen = 0
         for i in range(start, end):
+            if not _may_be_in(lex.phrase_hints, hashes[i]):
+                continue
             slot = find(lex.phrase_keys, lex.phrase_used, mask, hashes[i])
             phrase = lex.phrase_used[slot]
             while phrase != 0:
