@@ -21,6 +21,7 @@ from dataflow_ops.cli import (
     run_commands,
     stack_commands,
     version_commands,
+    whatif_commands,
 )
 from dataflow_ops.cli.console import ERR, print_json
 from dataflow_ops.cli.options import (
@@ -47,6 +48,7 @@ run_commands.register(app)
 backfill_commands.register(app)
 pause_commands.register(app)
 look_commands.register(app)
+whatif_commands.register(app)
 app.add_typer(version_commands.app, name="versions", rich_help_panel=PANEL_VERSIONS)
 diff_commands.register(app)
 find_commands.register(app)

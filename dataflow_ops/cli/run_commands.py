@@ -100,7 +100,7 @@ def run(
             "dataset: {id: NAME}\n"
             "with --source PATH on the command line; jobs/demo.yaml is a longer example"
         )
-    settings = load_job(job, _readable(set_ or ()), [parse_source(s) for s in source or ()])
+    settings = load_job(job, readable(set_ or ()), [parse_source(s) for s in source or ()])
     cores = os.cpu_count() or 1 if workers is None else workers
     if dry_run:
         found = dry_run_of(settings, until, cores, mode=mode, data_date=date or "", home_path=home)
@@ -171,7 +171,12 @@ def register(app: typer.Typer) -> None:
         app.command(rich_help_panel=PANEL_LOOK if command in (status, runs) else PANEL_RUN)(command)
 
 
-def _readable(pairs: Sequence[str]) -> Sequence[str]:
+def readable(pairs: Sequence[str]) -> Sequence[str]:
+    """Values of ``--set``, unless one can't be read: what a shell makes of brackets is told as that.
+
+    Raises:
+        ConfigError: a value is no YAML.
+    """
     for pair in pairs:
         try:
             yaml.safe_load(pair.partition("=")[2])
