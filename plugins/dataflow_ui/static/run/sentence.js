@@ -32,7 +32,8 @@ export function progressWords(run, { t, f }) {
   if (run.state === "FAILED") return t(run.layer ? "sentence.failed_in" : "sentence.failed", values);
   if (run.state === "CANCELLED") return t("sentence.cancelled", values);
   const parts = [t("sentence.ended", values)];
-  if (run.version && run.state === "AWAITING_APPROVAL") parts.push(t("sentence.waits", values));
+  const waits = run.decisions?.some((one) => one.kind === "approve" && one.version === run.version);
+  if (run.version && (waits || run.state === "AWAITING_APPROVAL")) parts.push(t("sentence.waits", values));
   else if (run.version) parts.push(t(run.current ? "sentence.current" : "sentence.version", values));
   else if (run.until) parts.push(t("sentence.until", { layer: t(`layer.${run.until}`) }));
   return parts.join(t("sentence.comma"));
