@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -92,7 +93,7 @@ def _tell(found: dict[str, Any]) -> None:
     OUT.print(f"\n{found['downstream']}", markup=False)
 
 
-def _table(title: str, heads: tuple[str, ...], rows: list[tuple[object, ...]]) -> None:
+def _table(title: str, heads: tuple[str, ...], rows: Sequence[Sequence[object]]) -> None:
     OUT.print("")
     print_table(title, heads, rows[:_SHOWN])
     if len(rows) > _SHOWN:

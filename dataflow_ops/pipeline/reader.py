@@ -25,6 +25,7 @@ class RunReader:
         self._index = index
         self._chunks = chunks
         self._steps = steps
+        self._hashed: set[str] = set()
 
     def outputs(self, step: str, kind: str) -> Iterator[tuple[str, Output]]:
         """See the protocol."""
@@ -45,10 +46,17 @@ class RunReader:
         return self._chunks.read(output, "", tuple(columns), verify=True, schema=schema)
 
     def pieces(self, output: Output, rows: I64, columns: Sequence[str]) -> Iterator[tuple[I64, pa.Table]]:
-        """Many rows by number (ascending) in bounded tables, each with the numbers of its rows."""
+        """Many rows by number (ascending) in bounded tables, each with the numbers of its rows.
+
+        Raises:
+            CorruptOutput: the bytes, hashed before the first of them is read, are gone or not what was
+                recorded.
+        """
         at = 0
         while at < rows.size:
-            stream = self._chunks.rows(output, tuple(columns), int(rows[at]))
+            new = output.uri not in self._hashed
+            stream = self._chunks.rows(output, tuple(columns), int(rows[at]), verify=new)
+            self._hashed.add(output.uri)
             for table in stream.batches():
                 upto = int(np.searchsorted(rows, stream.next_row))
                 mine = rows[at:upto]

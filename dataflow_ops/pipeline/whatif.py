@@ -72,7 +72,7 @@ def what_if(home_path: Path, question: Question, run_id: str | None, progress: P
         for chunk, output in verdicts.items():
             asker.ask(chunk, output)
             progress(tally.documents, total)
-        examples = [_example(run.reader, asker.texts, pick) for pick in tally.examples]
+        examples = _examples(run.reader, asker.texts, tally.examples)
         notes = [*question.notes(run.settings)]
         if asker.outdated:
             notes.append(
@@ -225,9 +225,20 @@ def _codes(column: pa.ChunkedArray, names: tuple[str, ...]) -> I64:
     return found
 
 
-def _example(reader: RunReader, texts: dict[str, Output], pick: Pick) -> dict[str, Any]:
+def _examples(reader: RunReader, texts: dict[str, Output], picks: list[Pick]) -> list[dict[str, Any]]:
+    """What people are shown of each document, in the order of ``picks``; each chunk is read once."""
     columns = ("text", "source_id", "path", "position", "url")
-    row = reader.read_rows(texts[pick.chunk], [pick.row], columns).to_pylist()[0]
+    rows: dict[tuple[str, int], dict[str, Any]] = {}
+    for chunk in sorted({pick.chunk for pick in picks}):
+        wanted_rows = np.array(sorted(pick.row for pick in picks if pick.chunk == chunk), np.int64)
+        for numbers, table in reader.pieces(texts[chunk], wanted_rows, columns):
+            rows |= {
+                (chunk, row): found for row, found in zip(numbers.tolist(), table.to_pylist(), strict=True)
+            }
+    return [_example(pick, rows[pick.chunk, pick.row]) for pick in picks]
+
+
+def _example(pick: Pick, row: dict[str, Any]) -> dict[str, Any]:
     numbers = {"value": pick.value, "old_bound": pick.old_bound, "new_bound": pick.new_bound}
     return {
         "change": pick.change,
