@@ -275,6 +275,7 @@ def _next(data: Data) -> Html:
     lines = [
         ("n_audit", f"dataflow audit {run} --rule {rule} --n 50"),
         ("n_lineage", f"dataflow lineage DOC_ID --run {run}"),
+        ("n_whatif", f"dataflow whatif JOB --run {run} --set {_other_bound(data)}"),
         ("n_set", f"dataflow run JOB --set {_other_bound(data)}"),
     ]
     if data["summary"]["dead"]:

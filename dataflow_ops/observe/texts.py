@@ -340,6 +340,10 @@ TEXTS: dict[str, tuple[str, str]] = {
     # next
     "n_audit": ("See what a rule removed, with the texts", "查看某规则去掉了什么（含正文）"),
     "n_lineage": ("Trace one document", "追踪一篇文档"),
+    "n_whatif": (
+        "Ask what another bound would keep and refuse; nothing runs",
+        "询问另一界限会多留、多去哪些文档（不运行）",
+    ),
     "n_set": (
         "Try another bound: only the steps behind it run again, and the version does not become current",
         "试用另一界限：仅重跑受影响的步骤，且新版本不会自动生效",

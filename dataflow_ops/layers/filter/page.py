@@ -61,6 +61,51 @@ value is null and `zlib_ratio_floor` or `zlib_window_floor` says what it does no
 documents always have the exact value.
 """
 
+_WHAT_IF = """\
+
+## What would other bounds do?
+
+`dataflow whatif JOB --set …` answers from what a finished run stored, without running anything:
+
+```
+$ dataflow whatif job.yaml --set clean.quality_rules.max_repetition_ratio=0.5 \\
+      --set clean.boilerplate_filter.min_text_len=60
+Run bench-full-20261130T075126-f8bf (full), 138,920 documents
+  clean.boilerplate_filter.min_text_len: 120 -> 60
+  clean.quality_rules.max_repetition_ratio: not set -> 0.5
+The filter would keep 129,897 instead of 131,542: 8 gained, 1,653 lost; 6 refused by another rule.
+9 documents measured anew; stored statistics decided the others.
+
+Rule by rule
+from              to                  documents
+(kept)            repetition_ratio        1,653
+length            (kept)                      8
+avg_sentence_len  repetition_ratio            4
+length            meaningful_ratio            1
+length            top_ngram_coverage          1
+```
+
+Below that it counts by domain and language (the label where a document got one, else its script) and shows
+twenty documents that would be gained or lost:
+
+```
+gained  4c68b9e0efb0c27c71872ea772ec12e2  corpus  length 60 (low bound 64 -> 60)
+    import io import re import urllib.parse from collections.abc
+lost  005e08645e5ecfd450f44d0e04f130f5  corpus  repetition_ratio 0.5468 (high bound 0.9 -> 0.5)
+    Parameters: sql - an SQL statement that may contain one or more '?' IN parameter placeholders columnNa
+```
+
+The counts are those of `dataflow run JOB --set …` with the same settings over the same documents: the same
+functions decide. A document is measured anew only where the stored statistics leave open which rule refuses
+it first: L1 had stopped it and would not any more, a floor does not reach the new bound, or a preset or a
+list of bad words needs a statistic that was not measured. Where the filter's code has changed since the run,
+all are measured anew, and a note says so.
+
+`--set` takes `clean.quality_rules` with all in it and `clean.boilerplate_filter.min_text_len`; what a job
+file says now and the run did not is counted too. `--run RUN` asks another run than the newest finished one.
+Dedup, score and mix come after the filter and are not part of the answer.
+"""
+
 
 def rules_page() -> str:
     """The page as Markdown."""
@@ -70,6 +115,7 @@ def rules_page() -> str:
     parts += ["\n## Measured only, until a job gives bounds\n\n", _table(measured)]
     for name, rules in PRESETS.items():
         parts += [f"\n## Preset `{name}`\n\n", _table(rules)]
+    parts.append(_WHAT_IF)
     return "".join(parts)
 
 
