@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Literal, Protocol, runtime_checkable
@@ -79,6 +79,16 @@ class Side(Protocol):
 
     def lookup(self, step: str, kind: str, partition: str, slice_name: str = "") -> pa.Table:
         """Rows of one slice of one producer partition, for inputs declared ``pointer``."""
+
+    def slices(self, step: str, kind: str, name: str) -> Iterator[pa.Table]:
+        """Rows of the slices so named of all producer partitions, for inputs declared ``pointer``."""
+
+    def rows(self, step: str, kind: str, partition: str, rows: Sequence[int]) -> Iterator[pa.Table]:
+        """Some rows, by number and ascending, of an unsliced output declared ``pointer``, in bounded tables.
+
+        Only the row groups that hold one are read; their bytes are not hashed, so the caller must be able to
+        tell whether a row is the one that it means.
+        """
 
     def open_source(self, source_id: str, path: str, location: str = "") -> BinaryIO:
         """Raw bytes of a source file (``location`` as recorded by fetch), seekable."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import Field, field_validator
@@ -31,16 +32,35 @@ class ScheduleSettings(Section):
         return value
 
 
+class ParentSettings(Section):
+    """The version that an incremental run looks for duplicates in, and that its own version builds on.
+
+    Attributes:
+        version: its id.
+        manifest_sha256: of its manifest, which answers for its index and for all that it builds on.
+    """
+
+    version: str
+    manifest_sha256: str
+
+
 class IntervalSettings(Section):
     """Which part of the sources an incremental run takes; kept with the run, never in a job file.
 
     Attributes:
         day: local date of the interval.
         base: version whose files are left out, of sources that have no ``{date}``; ``""``: there is none.
+        ranges: into how many ranges the steps are cut: as in the base, whose index is cut so; empty: by the
+            run's own input.
+        parent: found when the run's turn comes, once and for all; None before that, and where there is none.
+        settled: whether ``parent`` was looked for.
     """
 
     day: dt.date
     base: str = ""
+    ranges: Mapping[str, int] = {}
+    parent: ParentSettings | None = None
+    settled: bool = False
 
 
 class RetentionSettings(Section):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from dataflow_ops.engine.asking import AskingFile, asked
@@ -71,17 +72,37 @@ class TaskSide:
 
     def lookup(self, step: str, kind: str, partition: str, slice_name: str = "") -> pa.Table:
         """See :class:`~dataflow_ops.protocols.Side`."""
-        item = self._declared(step, kind)
-        if item.take != "pointer":
-            raise StateError(
-                f"step '{self.step.name}' looks up {step}.{kind}, which it declared as '{item.take}'"
-            )
+        item = self._pointer(step, kind)
         self.ask()
         output = self.index.output(step, kind, partition)
         with self.blamed(step, partition):
             return self.chunks.read(
                 output, slice_name, item.columns, verify=True, schema=self.schema_of(step, kind)
             )
+
+    def slices(self, step: str, kind: str, name: str) -> Iterator[pa.Table]:
+        """See :class:`~dataflow_ops.protocols.Side`."""
+        item = self._pointer(step, kind)
+        for piece in self.index.pieces(Input(step, kind, "slice"), name):
+            self.ask()
+            with self.blamed(step, piece.partition):
+                yield self.chunks.read(piece.output, name, item.columns, verify=True)
+
+    def rows(self, step: str, kind: str, partition: str, rows: Sequence[int]) -> Iterator[pa.Table]:
+        """See :class:`~dataflow_ops.protocols.Side`."""
+        item = self._pointer(step, kind)
+        output = self.index.output(step, kind, partition)
+        wanted = np.asarray(rows, np.int64)
+        while len(wanted):
+            self.ask()
+            with self.blamed(step, partition):
+                stream = self.chunks.rows(output, item.columns, int(wanted[0]))
+                found = next(stream.batches(), None)
+            if found is None or wanted[0] >= output.rows:
+                raise CorruptOutput(f"{output.uri} has {output.rows} rows; row {wanted[0]} is not there")
+            here = int(np.searchsorted(wanted, stream.next_row))
+            yield found.take(pa.array(wanted[:here] - (stream.next_row - found.num_rows)))
+            wanted = wanted[here:]
 
     def open_source(self, source_id: str, path: str, location: str = "") -> BinaryIO:
         """See :class:`~dataflow_ops.protocols.Side`."""
@@ -103,6 +124,14 @@ class TaskSide:
             maker = self.index.finished(step).get(partition)
             e.producer_key = maker.key if maker is not None else ""
             raise
+
+    def _pointer(self, step: str, kind: str) -> Input:
+        item = self._declared(step, kind)
+        if item.take != "pointer":
+            raise StateError(
+                f"step '{self.step.name}' looks up {step}.{kind}, which it declared as '{item.take}'"
+            )
+        return item
 
     def _declared(self, step: str, kind: str) -> Input:
         for item in self.step.inputs:

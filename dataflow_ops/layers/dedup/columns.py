@@ -39,6 +39,25 @@ GROUPS = pa.schema(
 BUCKETS = pa.schema([("bucket", pa.uint64()), *_ADDRESS])
 """``match.buckets``: members in survivor order, one bucket after another; ``bucket``: hash of the list."""
 
+RECALLED = pa.schema([*_ADDRESS, ("key", pa.uint64()), ("block", pa.uint32())])
+"""``match.recalled``, of incremental runs: which texts of the version below which block needs; ``key``: head
+of the SHA-1. Sliced by the first bits of the chunk's number, so that one task reads a chunk's text."""
+
+GONE = pa.schema([("chunk", pa.uint64()), ("place", pa.uint32()), ("row", pa.int64())])
+"""``supersede.gone``: documents of the versions below that later ones replaced. ``place``: row in the chunk's
+lineage; ``row``: of its text, -1 where it has none."""
+
+TOMBSTONES = pa.schema(
+    [
+        ("chunk", pa.uint64()),
+        ("place", pa.uint32()),
+        ("doc_id", DOC_ID),
+        ("fate", pa.string()),
+        ("shard", pa.string()),
+    ]
+)
+"""``supersede.tombstones``: those of them that this run replaces, ascending by chunk and place."""
+
 WANTED = pa.schema([("row", pa.uint32()), ("block", pa.uint32())])
 """``match.wanted``: which key texts which block needs, sliced by chunk."""
 

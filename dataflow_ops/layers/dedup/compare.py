@@ -71,6 +71,7 @@ def leader_walk(
     agreements: Callable[[list[int], int], I64],
     similar: Callable[[int, int], float],
     max_leaders: int,
+    settled: int = 0,
 ) -> tuple[list[tuple[int, int, float]], int]:
     """Match each member of a bucket with one of those before it.
 
@@ -83,27 +84,28 @@ def leader_walk(
         agreements: equal positions of one member's signature (second) with each of many (first).
         similar: edit similarity of two members, 0.0 below the threshold.
         max_leaders: cap; a member beyond it is compared as well, and if it matches none stays as it is.
+        settled: so many of the first members stay whatever comes, and are not held against each other: all
+            are leaders, and the others are compared with the ``max_leaders`` likeliest of them.
 
     Returns:
-        ``(edges, beyond)``: ``(leader, member, similarity)`` of each match, and how many members became no
-        leader because of the cap.
+        ``(edges, beyond)``: ``(leader, member, similarity)`` of each match, and how many members matched none
+        and, because of the cap, became no leader or were not held against all.
     """
-    leaders: list[int] = []
+    leaders: list[int] = members[:settled]
     edges: list[tuple[int, int, float]] = []
     beyond = 0
-    for member in members:
+    for member in members[settled:]:
         ranked = leaders
         if len(leaders) > 1:
             likeliest = np.argsort(-agreements(leaders, member), kind="stable")
             ranked = [leaders[i] for i in likeliest.tolist()]
-        for leader in ranked:
+        for leader in ranked[:max_leaders]:
             found = similar(leader, member)
             if found > 0.0:
                 edges.append((leader, member, found))
                 break
         else:
-            if len(leaders) < max_leaders:
+            beyond += len(leaders) - settled >= max_leaders or len(leaders) > max_leaders
+            if len(leaders) - settled < max_leaders:
                 leaders.append(member)
-            else:
-                beyond += 1
     return edges, beyond

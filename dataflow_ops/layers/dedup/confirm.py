@@ -19,7 +19,7 @@ from dataflow_ops import schema
 from dataflow_ops.kernels import minhash
 from dataflow_ops.kernels.arrow import F64, I64, U32
 from dataflow_ops.kernels.similarity import expected_similarity, similarity
-from dataflow_ops.layers.dedup import columns, identity
+from dataflow_ops.layers.dedup import base, columns, identity, order
 from dataflow_ops.layers.dedup.compare import estimate_bound
 from dataflow_ops.layers.dedup.pointers import GatheredTexts, KeyText, Pointer
 from dataflow_ops.protocols import Input, OutputSpec, Partitioning, Side
@@ -46,10 +46,12 @@ class _Component:
     Attributes:
         pointers: where each node's text is; None for the single node of an exact group.
         edges: similarity by pair of nodes, smaller first.
+        settled: how many of the first nodes are of the version below.
     """
 
     pointers: list[Pointer | None]
     edges: dict[tuple[int, int], float]
+    settled: int = 0
 
 
 class ConfirmStep:
@@ -62,11 +64,6 @@ class ConfirmStep:
     name = "confirm"
     layer = "dedup"
     partitioned_by: Partitioning = "root_prefix"
-    inputs = (
-        Input("unite", "members", "slice"),
-        Input("unite", "links", "slice"),
-        Input("gather", "texts", "pointer"),
-    )
     outputs = (
         OutputSpec("verdicts", schema.DUPLICATES, "chunk"),
         OutputSpec("removed", columns.REMOVED, "chunk"),
@@ -77,6 +74,13 @@ class ConfirmStep:
 
     def __init__(self, settings: JobSettings) -> None:
         self._settings = settings
+        self.inputs: tuple[Input, ...] = (
+            Input("unite", "members", "slice"),
+            Input("unite", "links", "slice"),
+            Input("gather", "texts", "pointer"),
+        )
+        if base.has_base(settings):
+            self.inputs += (Input("recall", "texts", "pointer"),)
         self._least = settings.dedup.verify.min_similarity
         self._bound = estimate_bound(settings)
 
@@ -117,15 +121,17 @@ class ConfirmStep:
             at = np.searchsorted(heads, node[first:last])
             survivor_of[first:last] = heads[np.array(found)][at]
             similarities[first:last] = np.array(values)[at]
-        removed = survivor_of != np.arange(n)
+        of_base = columns.numbers(members, "order_hi") == order.BASE
+        removed = (survivor_of != np.arange(n)) & ~of_base
+        own = n - int(of_base.sum())
         near = removed & (survivor_of != node)
         yield StepResult(
-            outputs=_tables(members, survivor_of, similarities, removed, near),
+            outputs=_tables(members, survivor_of, similarities, removed, near, of_base),
             counts=Counts(
-                documents_in=n,
-                kept=int(n - removed.sum()),
+                documents_in=own,
+                kept=int(own - removed.sum()),
                 rejected=int(removed.sum()),
-                documents_out=int(n - removed.sum()),
+                documents_out=int(own - removed.sum()),
             ),
             rule_hits={"exact_duplicate": int((removed & ~near).sum()), "near_duplicate": int(near.sum())},
             metrics={"confirm_compared": compared, "confirm_slices_read": texts.read},
@@ -142,9 +148,11 @@ class ConfirmStep:
         walk = _Walk(component, texts, self._least, self._bound, ask)
         survivor, values = list(range(n)), [1.0] * n
         survivors = []
-        waiting = set(range(n))
+        # Documents of the version below come first. They stay, and are not held against each other.
+        settled = component.settled
+        waiting = set(range(settled, n))
         for best in range(n):
-            if best not in waiting:
+            if best >= settled and best not in waiting:
                 continue
             waiting.discard(best)
             survivors.append(best)
@@ -314,23 +322,33 @@ def _component(
         gathered = np.flatnonzero(block >= 0)
         at = np.searchsorted(heads, node[first + gathered])
         chunk, row, sha1 = (rows.column(c) for c in ("chunk", "row", "sha1"))
+        of_base = columns.numbers(rows, "order_hi") == order.BASE
         for i, place in zip(gathered.tolist(), at.tolist(), strict=True):
             if pointers[place] is None:
-                pointers[place] = Pointer(chunk[i].as_py(), row[i].as_py(), int(block[i]), sha1[i].as_py())
+                pointers[place] = Pointer(
+                    chunk[i].as_py(), row[i].as_py(), int(block[i]), sha1[i].as_py(), bool(of_base[i])
+                )
     edges = {}
     for a, b, value in links.get(first, ()):
         x, y = int(np.searchsorted(heads, a)), int(np.searchsorted(heads, b))
         edges[min(x, y), max(x, y)] = value
-    return _Component(pointers, edges)
+    settled = int((columns.numbers(members, "order_hi")[heads] == order.BASE).sum())
+    return _Component(pointers, edges, settled)
 
 
 def _tables(
-    members: pa.Table, survivor_of: I64, similarities: F64, removed: np.ndarray, near: np.ndarray
+    members: pa.Table,
+    survivor_of: I64,
+    similarities: F64,
+    removed: np.ndarray,
+    near: np.ndarray,
+    of_base: np.ndarray,
 ) -> dict[str, pa.Table]:
     n = members.num_rows
     copies = np.bincount(survivor_of[removed], minlength=n).astype(np.uint32)
     verdict = np.where(removed, np.where(near, "near", "exact"), "survivor")
-    said = np.flatnonzero(removed | (copies > 0))
+    # What is published of the version below stays as it is.
+    said = np.flatnonzero((removed | (copies > 0)) & ~of_base)
     chunk, row = columns.numbers(members, "chunk"), columns.numbers(members, "row")
     said = said[np.lexsort((row[said], chunk[said]))]
     to = survivor_of[said]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from dataflow_ops.kernels.arrow import I64, U8
 from dataflow_ops.kernels.digest import leading_u64
-from dataflow_ops.layers.dedup import columns, identity, order
+from dataflow_ops.layers.dedup import base, columns, identity, order
 from dataflow_ops.protocols import Input, OutputSpec, Partitioning, Side
 from dataflow_ops.settings import JobSettings
 from dataflow_ops.values import Counts, StepResult
@@ -21,15 +22,22 @@ class ExactStep:
     name = "exact"
     layer = "dedup"
     partitioned_by: Partitioning = "key_prefix"
-    inputs = (Input("sign", "keys", "slice"),)
     outputs = (OutputSpec("groups", columns.GROUPS),)
 
     def __init__(self, settings: JobSettings) -> None:
         self._settings = settings
+        self.inputs: tuple[Input, ...] = (Input("sign", "keys", "slice"),)
+        if base.has_base(settings):
+            self.inputs += (Input(base.STEP, "keys", "slice", ("sha1", "row", "doc_id")), *base.ALIVE)
 
     def fingerprint(self) -> Mapping[str, object]:
         """Whether exact dedup is on, and what a key is."""
-        return {"step": 1, **identity.key_fingerprint(self._settings), "exact": self._settings.dedup.exact}
+        return {
+            "step": 1,
+            **identity.key_fingerprint(self._settings),
+            "exact": self._settings.dedup.exact,
+            **base.fingerprint(self._settings),
+        }
 
     def run(self, side: Side, start: int) -> Iterator[StepResult]:
         """Group one prefix."""
@@ -38,8 +46,13 @@ class ExactStep:
         if not self._settings.dedup.exact or keys.num_rows == 0:
             yield StepResult(counts=counts)
             return
+        if base.has_base(self._settings):
+            keys = _with_base(side, keys)
         sha1 = columns.binary_rows(keys, "sha1")
         members, starts = equal_rows(sha1)
+        if base.has_base(self._settings):
+            new = columns.numbers(keys, "order_hi") != order.BASE
+            members, starts = runs_with(new, members, starts)
         group = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
         chunk, row = columns.numbers(keys, "chunk"), columns.numbers(keys, "row")
         high, low = columns.numbers(keys, "order_hi"), columns.numbers(keys, "order_lo")
@@ -63,6 +76,32 @@ class ExactStep:
             counts=counts,
             metrics={"exact_groups": len(starts) - 1, "exact_copies": len(members) - (len(starts) - 1)},
         )
+
+
+def _with_base(side: Side, keys: pa.Table) -> pa.Table:
+    """The run's keys, and those of the version below that agree with one of them in the first eight bytes."""
+    wanted = np.unique(leading_u64(columns.binary_rows(keys, "sha1")))
+    tables = [keys]
+    for chunk, found in base.hits(side, "keys", "sha1", wanted):
+        found = found.combine_chunks()
+        n = found.num_rows
+        values = {
+            **{name: found[name] for name in ("sha1", "row", "doc_id")},
+            "chunk": pa.array(np.full(n, chunk, np.uint64)),
+            "order_hi": pa.array(np.full(n, order.BASE, np.uint64)),
+            "order_lo": pa.array(leading_u64(columns.binary_rows(found, "doc_id"))),
+        }
+        tables.append(pa.table([values[name] for name in columns.KEYS.names], schema=columns.KEYS))
+    return pa.concat_tables(tables).combine_chunks()
+
+
+def runs_with(mask: npt.NDArray[np.bool_], members: I64, starts: I64) -> tuple[I64, I64]:
+    """Of runs of members those in which the mask holds of somebody; empty runs don't occur."""
+    if len(starts) == 1:
+        return members, starts
+    keep = np.logical_or.reduceat(mask[members], starts[:-1])
+    sizes = np.diff(starts)
+    return members[np.repeat(keep, sizes)], np.concatenate([[0], np.cumsum(sizes[keep])]).astype(np.int64)
 
 
 def equal_rows(values: U8) -> tuple[I64, I64]:

@@ -20,6 +20,10 @@ from dataflow_ops.settings import JobSettings
 _MAX_LENGTH = (1 << 28) - 1  # lengths above 268 million count as equal
 _MAX_RANK = 255
 
+BASE = 0
+"""``order_hi`` of documents of the version that an incremental run builds on. No other document has it, and
+none comes before: they stay, whatever the survivor order says."""
+
 
 def source_ranks(settings: JobSettings) -> dict[str, int]:
     """Rank of each source by the place of its domain in ``dedup.priority``; unnamed domains come last."""

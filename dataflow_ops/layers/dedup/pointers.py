@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from dataflow_ops.errors import CorruptOutput
-from dataflow_ops.kernels.arrow import U32
+from dataflow_ops.kernels.arrow import U32, U64
+from dataflow_ops.kernels.digest import prefix_of
 from dataflow_ops.layers.dedup import columns, identity
 from dataflow_ops.protocols import Side
 from dataflow_ops.schema import chunk_name
@@ -18,12 +19,13 @@ from dataflow_ops.schema import chunk_name
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """Where a gathered text is, and what its SHA-1 must be."""
+    """Where a gathered (``recalled``: of the version below) text is, and what its SHA-1 must be."""
 
     chunk: int
     row: int
     block: int
     sha1: bytes
+    recalled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ class KeyText:
 
 
 class GatheredTexts:
-    """Reads slices of ``gather.texts``; keeps the latest used ones up to a number of bytes.
+    """Reads slices of ``gather.texts`` and ``recall.texts``; keeps those used last, up to a number of bytes.
 
     Args:
         side: where to read.
@@ -46,7 +48,7 @@ class GatheredTexts:
 
     def __init__(self, side: Side, made_by: str, budget: int) -> None:
         self._side, self._made_by, self._budget = side, made_by, budget
-        self._slices: OrderedDict[tuple[int, int], pa.Table] = OrderedDict()
+        self._slices: OrderedDict[tuple[str, str, int], pa.Table] = OrderedDict()
         self._held = 0
         self._texts: OrderedDict[Pointer, KeyText] = OrderedDict()
         self._characters = 0
@@ -72,12 +74,17 @@ class GatheredTexts:
         return found
 
     def _read(self, at: Pointer) -> KeyText:
-        table = self._slice(at.chunk, at.block)
-        rows = columns.numbers(table, "row")
+        table = self._slice(at)
+        rows, first = columns.numbers(table, "row"), 0
+        if at.recalled:
+            # One slice holds a range of the base's chunks, in ascending order.
+            first, last = _between(columns.numbers(table, "chunk"), at.chunk)
+            rows = rows[first:last]
         i = int(np.searchsorted(rows, at.row))
         where = f"gathered text of chunk {chunk_name(at.chunk)}, row {at.row}, block {at.block}"
         if i == len(rows) or rows[i] != at.row:
             raise CorruptOutput(f"{where}: missing")
+        i += first
         text = str(table.column("key_text")[i].as_py())
         found = sha1(text.encode(), usedforsecurity=False).digest()
         if found != at.sha1:
@@ -85,13 +92,17 @@ class GatheredTexts:
         signature = np.frombuffer(table.column("signature")[i].as_py(), np.uint32)
         return KeyText(text, signature, int(table.column("shingle")[i].as_py()))
 
-    def _slice(self, chunk: int, block: int) -> pa.Table:
-        key = (chunk, block)
+    def _slice(self, at: Pointer) -> pa.Table:
+        step, partition = "gather", chunk_name(at.chunk)
+        if at.recalled:
+            ranges = self._side.numbers.blocks
+            step, partition = "recall", str(prefix_of(np.array([at.chunk], np.uint64), ranges)[0])
+        key = (step, partition, at.block)
         if key in self._slices:
             self._slices.move_to_end(key)
             return self._slices[key]
-        table = self._side.lookup("gather", "texts", chunk_name(chunk), str(block)).combine_chunks()
-        identity.check_signatures(self._made_by, table, f"chunk {chunk_name(chunk)}, block {block}")
+        table = self._side.lookup(step, "texts", partition, str(at.block)).combine_chunks()
+        identity.check_signatures(self._made_by, table, f"{step} of {partition}, block {at.block}")
         self._slices[key] = table
         self._held += table.nbytes
         self.read += 1
@@ -99,3 +110,9 @@ class GatheredTexts:
             _, oldest = self._slices.popitem(last=False)
             self._held -= oldest.nbytes
         return table
+
+
+def _between(chunks: U64, chunk: int) -> tuple[int, int]:
+    """Where the rows of one chunk stand in an ascending column."""
+    at = np.uint64(chunk)
+    return int(np.searchsorted(chunks, at, "left")), int(np.searchsorted(chunks, at, "right"))

@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dataflow_ops.kernels import bands as band_kernel
-from dataflow_ops.kernels import digest, fold, minhash
+from dataflow_ops.kernels import digest, minhash
 from dataflow_ops.kernels.arrow import I64, U8, U32, U64, string_buffers
-from dataflow_ops.layers.dedup import columns, identity, order, shingling
+from dataflow_ops.layers.dedup import columns, identity, order
+from dataflow_ops.layers.dedup.signing import Signatures, Signer
 from dataflow_ops.protocols import Input, OutputSpec, Partitioning, Side
 from dataflow_ops.settings import JobSettings
 from dataflow_ops.values import Counts, Numbers, StepResult
@@ -59,8 +60,7 @@ class SignStep:
             OutputSpec("bands", columns.BANDS, "band_prefix"),
             OutputSpec("signatures", self._signatures),
         )
-        self._permutations = minhash.permutations(m.signature_size, m.seed)
-        self._words = settings.dedup.shingle_unit == "word"
+        self._signer = Signer(settings)
         self._made_by = identity.signature_id(settings)
 
     def fingerprint(self) -> Mapping[str, object]:
@@ -95,22 +95,15 @@ class SignStep:
         return self._sign(batch, (kept + first_row).astype(np.uint32), state, counts)
 
     def _sign(self, batch: pa.Table, rows: U32, task: _Task, counts: Counts) -> StepResult:
-        normal = self._settings.clean.normalization
-        folded = fold.fold(batch.column("text"), fold.fold_table(normal.unicode, normal.lower_case))
-        characters, dense = fold.count_characters(folded.data, folded.offsets)
+        keys = self._signer.key_texts(batch.column("text"))
+        folded, characters = keys.folded, keys.characters
         _, stored = string_buffers(batch.column("text"))
         doc_ids = columns.binary_rows(batch, "doc_id")
         high, low = order.pack(self._ranks(batch), characters, np.diff(stored), doc_ids)
         signed = _Signed(rows, doc_ids, digest.sha1_rows(folded.data, folded.offsets), high, low)
         outputs = {"keys": self._keys(signed, task)}
         if self._settings.dedup.near:
-            units = folded
-            if self._words:
-                units = fold.fold(
-                    batch.column("text"), fold.fold_table(normal.unicode, normal.lower_case, True)
-                )
-            size, second = shingling.sizes(self._settings, characters, dense)
-            outputs |= self._near(signed, units, size, second, task)
+            outputs |= self._near(signed, self._signer.sign(batch.column("text"), keys), task)
         return StepResult(
             outputs=outputs,
             counts=counts + Counts(bytes_in=int(stored[-1] - stored[0])),
@@ -139,19 +132,17 @@ class SignStep:
             "slice", columns.prefix_slices(prefixes, task.numbers.key_prefixes)
         )
 
-    def _near(
-        self, signed: _Signed, units: fold.Folded, size: I64, second: I64, task: _Task
-    ) -> dict[str, pa.Table]:
-        signatures, shingles = minhash.signatures(
-            units.data, units.offsets, size, self._permutations, self._words
-        )
+    def _near(self, signed: _Signed, made: Signatures, task: _Task) -> dict[str, pa.Table]:
+        signatures, shingles, size, second = made.values, made.shingles, made.size, made.second
         long_enough = np.flatnonzero(shingles > 0)
         hashes, owners = self._hash(signatures[long_enough], size[long_enough], long_enough)
         border = np.flatnonzero(second)
         if len(border):
-            text = units.array().take(pa.array(border))
+            text = made.units.array().take(pa.array(border))
             data, offsets = string_buffers(text)
-            other, found = minhash.signatures(data, offsets, second[border], self._permutations, self._words)
+            other, found = minhash.signatures(
+                data, offsets, second[border], self._signer.permutations, self._signer.words
+            )
             able = np.flatnonzero(found > 0)
             more, of = self._hash(other[able], second[border][able], border[able])
             hashes, owners = np.concatenate([hashes, more]), np.concatenate([owners, of])
@@ -172,7 +163,7 @@ class SignStep:
 
     def _hash(self, signatures: U32, sizes: I64, owners: I64) -> tuple[U64, I64]:
         m = self._settings.dedup.minhash
-        hashes = band_kernel.band_hashes(signatures, m.band, m.rows_per_band, sizes, self._words)
+        hashes = band_kernel.band_hashes(signatures, m.band, m.rows_per_band, sizes, self._signer.words)
         return hashes.reshape(-1), np.repeat(owners, m.band)
 
     def _bands(self, signed: _Signed, hashes: U64, owners: I64, task: _Task) -> pa.Table:

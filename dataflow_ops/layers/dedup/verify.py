@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from dataflow_ops.errors import ConservationError
 from dataflow_ops.kernels.arrow import I64, U32
-from dataflow_ops.layers.dedup import columns, identity
+from dataflow_ops.layers.dedup import base, columns, identity, order
 from dataflow_ops.layers.dedup.compare import Candidates, estimate_bound, leader_walk
 from dataflow_ops.protocols import Input, OutputSpec, Partitioning, Side
 from dataflow_ops.settings import JobSettings
@@ -23,11 +23,16 @@ class VerifyStep:
     name = "verify"
     layer = "dedup"
     partitioned_by: Partitioning = "block"
-    inputs = (Input("match", "buckets", "slice"), Input("gather", "texts", "slice"))
     outputs = (OutputSpec("edges", columns.EDGES), OutputSpec("nodes", columns.NODES))
 
     def __init__(self, settings: JobSettings) -> None:
         self._settings = settings
+        self.inputs: tuple[Input, ...] = (
+            Input("match", "buckets", "slice"),
+            Input("gather", "texts", "slice"),
+        )
+        if base.has_base(settings):
+            self.inputs += (Input("recall", "texts", "slice"),)
 
     def fingerprint(self) -> Mapping[str, object]:
         """Threshold, cap of leaders and what a similarity is."""
@@ -46,6 +51,8 @@ class VerifyStep:
             ConservationError: a bucket names a text that was not gathered.
         """
         texts = side.table("gather", "texts")
+        if base.has_base(self._settings):
+            texts = pa.concat_tables([side.table("recall", "texts"), texts]).combine_chunks()
         buckets = side.table("match", "buckets")
         if buckets.num_rows == 0:
             yield StepResult()
@@ -78,6 +85,7 @@ class _Walk:
             least=settings.dedup.verify.min_similarity,
             bound=estimate_bound(settings),
         )
+        self._of_base = columns.numbers(texts, "order_hi") == order.BASE
         self._known: dict[tuple[int, int], float] = {}
         self.compared = 0
         self.beyond = 0
@@ -87,8 +95,16 @@ class _Walk:
         edges: set[tuple[int, int, float]] = set()
         bounds = starts.tolist()
         for first, last in pairwise(bounds):
+            of_bucket = members[first:last]
+            if self._of_base[of_bucket[0]]:
+                # The same list from two band prefixes may stand twice in a row.
+                of_bucket = of_bucket[np.sort(np.unique(of_bucket, return_index=True)[1])]
             found, beyond = leader_walk(
-                members[first:last].tolist(), self._candidates.agreements, self._similar, self._max_leaders
+                of_bucket.tolist(),
+                self._candidates.agreements,
+                self._similar,
+                self._max_leaders,
+                int(self._of_base[of_bucket].sum()),
             )
             edges.update(found)
             self.beyond += beyond

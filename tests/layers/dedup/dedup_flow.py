@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,15 +14,18 @@ import pyarrow as pa
 
 from dataflow_ops import schema
 from dataflow_ops.job_file import parse_job
+from dataflow_ops.layers.dedup import columns
 from dataflow_ops.layers.dedup.confirm import ConfirmStep
 from dataflow_ops.layers.dedup.exact import ExactStep
 from dataflow_ops.layers.dedup.gather import GatherStep
 from dataflow_ops.layers.dedup.match import MatchStep
+from dataflow_ops.layers.dedup.recall import RecallStep
 from dataflow_ops.layers.dedup.sign import SignStep
 from dataflow_ops.layers.dedup.unite import UniteStep
 from dataflow_ops.layers.dedup.verify import VerifyStep
 from dataflow_ops.protocols import Input, RunStep, Step
 from dataflow_ops.settings import JobSettings
+from dataflow_ops.timing import IntervalSettings
 from dataflow_ops.values import Counts, Numbers, StepResult
 
 STEPS = (SignStep, ExactStep, MatchStep, GatherStep, VerifyStep, UniteStep, ConfirmStep)
@@ -31,6 +35,12 @@ NUMBERS = Numbers(key_prefixes=4, band_prefixes=4, blocks=4, root_prefixes=2, sh
 
 def job(**dedup: object) -> JobSettings:
     return parse_job({"dataset": {"id": "t"}, "dedup": dedup})
+
+
+def above(settings: JobSettings) -> JobSettings:
+    """The job as a run has it that builds on a version."""
+    interval = {"day": "2026-11-30", "parent": {"version": "v", "manifest_sha256": "0" * 64}, "settled": True}
+    return settings.model_copy(update={"interval": IntervalSettings.model_validate(interval)})
 
 
 class Store:
@@ -106,7 +116,12 @@ class FlowSide:
 
     def table(self, step: str, kind: str) -> pa.Table:
         tables = [t for _, t in self.tables(step, kind)]
-        return pa.concat_tables(tables) if tables else self.store.schemas[step, kind].empty_table()
+        columns = self._input(step, kind).columns or self.store.schemas[step, kind].names
+        return (
+            pa.concat_tables(tables)
+            if tables
+            else self.store.schemas[step, kind].empty_table().select(columns)
+        )
 
     def checkpoint(self) -> None:
         """Nobody asks for a pause."""
@@ -115,6 +130,44 @@ class FlowSide:
         assert self._input(step, kind).take == "pointer"
         self.lookups += 1
         return self.store.load(step, kind, partition, slice_name)
+
+    def slices(self, step: str, kind: str, name: str) -> Iterator[pa.Table]:
+        assert self._input(step, kind).take == "pointer"
+        for partition in sorted(self.store.parts[step, kind]):
+            table = self.store.load(step, kind, partition, name)
+            if table.num_rows:
+                yield table
+
+    def rows(self, step: str, kind: str, partition: str, rows: Sequence[int]) -> Iterator[pa.Table]:
+        item = self._input(step, kind)
+        assert item.take == "pointer"
+        table = self.store.load(step, kind, partition, None).select(item.columns)
+        half = max(1, len(rows) // 2)
+        for some in (rows[:half], rows[half:]):
+            if some:
+                yield table.take(pa.array(some))
+
+
+def alias(part: int, chunk: str) -> str:
+    """The number of a base's chunk: of some part of it, unlike any chunk of the run."""
+    return hashlib.sha256(f"{part} {chunk}".encode()).hexdigest()[:16]
+
+
+def add_base(store: Store, parts: Sequence[Store], gone: Iterable[tuple[int, int]] = ()) -> None:
+    """Give a store the outputs of earlier flows as those of the version below."""
+    for kind, of in (("keys", "sign"), ("bands", "sign"), ("text", "parse")):
+        store.schemas["base", kind] = parts[0].schemas[of, kind]
+        for i, part in enumerate(parts):
+            for chunk, made in part.parts[of, kind].items():
+                store.parts["base", kind][alias(i, chunk)] = made
+    store.schemas["base", "removed"] = parts[0].schemas["confirm", "removed"]
+    for i, part in enumerate(parts):
+        for root, made in part.parts["confirm", "removed"].items():
+            named = {alias(i, chunk): handles for chunk, handles in made.items()}
+            store.parts["base", "removed"][f"{i}.{root}"] = named
+    store.schemas["supersede", "gone"] = columns.GONE
+    rows = [{"chunk": chunk, "place": row, "row": row} for chunk, row in gone]
+    store.save("supersede", "gone", "all", pa.Table.from_pylist(rows, columns.GONE), False)
 
 
 @dataclass
@@ -145,6 +198,8 @@ class Flow:
     folder: Path | None = None
     tamper: Callable[[Store, str], None] | None = None
     build: dict[str, Step] = field(default_factory=dict)
+    below: Sequence[Store] = ()
+    gone: Sequence[tuple[int, int]] = ()
 
     def run(self, chunks: Iterable[pa.Table]) -> Outcome:
         """Chunks hold doc_id, text, source_id and kept; chunk number i gets id CHUNK_IDS - i."""
@@ -157,11 +212,16 @@ class Flow:
             name = schema.chunk_name(CHUNK_IDS - i)
             store.save("parse", "text", name, table.drop_columns("kept"), False)
             kept[name] = table.column("kept")
+        if self.below:
+            add_base(store, self.below, self.gone)
         counts: dict[str, Counts] = {}
         metrics: dict[str, float] = defaultdict(float)
         hits: dict[str, int] = defaultdict(int)
         seconds: dict[str, float] = {}
-        for cls in STEPS:
+        steps = list(STEPS)
+        if self.below:
+            steps.insert(steps.index(VerifyStep), RecallStep)
+        for cls in steps:
             step = self.build.get(cls.name) or cls(self.settings)
             for spec in step.outputs:
                 store.schemas[step.name, spec.kind] = spec.schema
