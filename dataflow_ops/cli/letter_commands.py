@@ -57,7 +57,7 @@ def retry(
     home: HomeOption = DEFAULT_HOME,
     as_json: JsonOption = False,
 ) -> None:
-    """Put dead letters back: the next run processes their chunks again."""
+    """Put open dead letters back: the next run processes their chunks again. Dropped ones stay out."""
     from dataflow_ops.pipeline.letters import change_and_name
 
     number, jobs = change_and_name(home, "retry", ids or (), error, every, dataset)

@@ -95,11 +95,14 @@ def _letter(one: LetterGlance, dataset: str) -> dict[str, Any]:
 def change(place: Place, run_id: str, action: Answer, error: str, step: str, letter: str = "") -> int:
     """Retry or drop all open letters of a group, or one of them; return how many there were.
 
+    What somebody dropped stays out when its group is tried again: only by itself, named by its id, does it
+    come back.
+
     Raises:
         NotThere: no such run.
     """
     known_run(place, run_id)
-    states = ("open", "dropped") if action == "retry" else ("open",)
+    states = ("open", "dropped") if action == "retry" and letter else ("open",)
     ids = place.state.letters_of_group(run_id, error, step, states, letter)
     changed = place.state.retry_dead_letter(ids) if action == "retry" else place.state.drop_dead_letters(ids)
     place.sums.forget(run_id)

@@ -124,9 +124,13 @@ def test_letters_by_group_and_one_answer_to_all(made: Made, place: Place) -> Non
     assert number == 1
     (group,) = letters_view.letters(place, made.run)["groups"]
     assert group["states"] == {"open": 0, "retried": 0, "dropped": 1}
-    assert letters_view.change(place, made.run, "retry", "MalformedRecord", "parse") == 1
-    assert letters_view.change(place, made.run, "retry", "MalformedRecord", "parse") == 0
     letters: Letters = place.state
+    (dropped,) = letters.dead_letters(made.run, state=None)
+    # Out for good: only its own answer brings a dropped letter back, never its group's.
+    assert letters_view.change(place, made.run, "retry", "MalformedRecord", "parse") == 0
+    assert [d.state for d in letters.dead_letters(made.run, state=None)] == ["dropped"]
+    assert letters_view.change(place, made.run, "retry", "MalformedRecord", "parse", dropped.id) == 1
+    assert letters_view.change(place, made.run, "retry", "MalformedRecord", "parse", dropped.id) == 0
     assert [d.state for d in letters.dead_letters(made.run, state=None)] == ["retried"]
     told = letters_view.told(place, made.run, "retry", 1)
     assert (told["code"], told["values"]) == ("letters_retried", {"count": 1, "dataset": "tiny"})
@@ -170,6 +174,8 @@ def test_a_group_opens_to_its_letters_and_each_can_be_answered(made: Made, place
     open_ = next(id_ for id_ in shown if id_ not in (first.id, other))
     assert letters_view.change(place, "empty", "drop", "MalformedRecord", "parse", open_) == 0
     assert states()["open"] == letters_view.PAGE + 3
+    assert letters_view.change(place, made.run, "retry", "MalformedRecord", "parse") == letters_view.PAGE + 3
+    assert states() == {"open": 0, "retried": letters_view.PAGE + 4, "dropped": 1}
 
 
 @pytest.mark.parametrize(
