@@ -12,8 +12,10 @@ KEYS: Final = ("dataset", "version", "manifest", "mode", "data_date", "documents
 
 
 def asset_of(dataset: str) -> Asset:
-    """The asset of a data set; ``schedule=[Asset(name="web", uri="dataflow://web")]`` starts on it."""
-    return Asset(name=dataset, uri=f"dataflow://{dataset}", group="dataflow")
+    """The asset of a data set; ``schedule=[Asset("dataflow://web")]`` starts on it: the name is the address,
+    since Airflow refuses another name for the same one.
+    """
+    return Asset(name=f"dataflow://{dataset}", uri=f"dataflow://{dataset}", group="dataflow")
 
 
 def tell(operator: Any, context: Any, published: Mapping[str, Any]) -> None:

@@ -51,8 +51,8 @@ def form() -> dict[str, Any]:
             items={"type": "string", "pattern": r"^\s*([A-Za-z_][\w.-]*\s*=.*)?$"},
             title="Overrides · 临时改动的设置",
             description=(
-                "One section.key=value a line, e.g. dedup.shingle_size=9. Such a version waits unless Promote"
-                " is on. 每行一个 section.key=value；不勾选“设为当前版本”时，新版本等待批准。"
+                "One section.key=value a line, e.g. dedup.minhash.shingle_size=9. Such a version waits unless"
+                " Promote is on. 每行一个 section.key=value；不勾选“设为当前版本”时，新版本等待批准。"
             ),
             section=SELDOM,
         ),

@@ -55,7 +55,7 @@ class AirflowDags:
         query = (
             select(AssetEvent)
             .join(AssetModel, AssetModel.id == AssetEvent.asset_id)
-            .where((AssetModel.uri == f"dataflow://{dataset}") | (AssetModel.name == dataset))
+            .where(AssetModel.uri == f"dataflow://{dataset}")
             .order_by(AssetEvent.timestamp.desc())
             .limit(EVENTS)
             .options(selectinload(AssetEvent.created_dagruns))

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from dataflow_ops.airflow.params import form
+from dataflow_ops.job_file import load_job
 
 pytestmark = pytest.mark.airflow
 
@@ -23,3 +27,11 @@ def test_every_field_speaks_both_languages_and_has_a_default_that_it_takes() -> 
         for text in (param.schema["title"], param.description or ""):
             assert any("\u4e00" <= letter <= "\u9fff" for letter in text), name
             assert any("a" <= letter <= "z" for letter in text), name
+
+
+def test_the_override_that_the_form_shows_is_one(tmp_path: Path) -> None:
+    told = str(form()["overrides"].description)
+    [example] = re.findall(r"e\.g\. (\S+=\S+)\.", told)
+    job = tmp_path / "job.yaml"
+    job.write_text("dataset: {id: web}\nsources: [{kind: jsonl, path: x, source_id: x}]\n", encoding="utf-8")
+    assert load_job(job) != load_job(job, [example])

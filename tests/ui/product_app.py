@@ -58,7 +58,7 @@ def know(version: str) -> None:
             session.add(dag)
             if dag_id != "train":
                 session.add(DagTag(name="dataflow", dag_id=dag_id))
-        asset = AssetModel(name="tiny", uri="dataflow://tiny", group="asset")
+        asset = AssetModel(name="dataflow://tiny", uri="dataflow://tiny", group="asset")
         session.add(asset)
         session.flush()
         event = AssetEvent(asset_id=asset.id, extra={"version": version}, timestamp=moment)
