@@ -73,15 +73,22 @@ def _facts(root: str, uri: str, sha256: str) -> VersionFacts:
     )
 
 
-def drift_of(root: Path, version_id: str) -> tuple[Mapping[str, Any], ...] | None:
-    """How far a version moved from the one before it, by its report; None where it has no report."""
+Drifts = tuple[Mapping[str, Any], ...]
+
+
+def drift_of(root: Path, version_id: str) -> tuple[Drifts | None, str | None]:
+    """How far a version moved by its report, and from which one; None where that isn't known.
+
+    A version without a report has no drift; an older report doesn't say what it was compared with.
+    """
     uri = f"versions/{version_id}/report.json"
     there = LocalStore(root).stat(uri)
-    return None if there is None else _drift(str(root), uri, *there)
+    return (None, None) if there is None else _drift(str(root), uri, *there)
 
 
 @lru_cache(maxsize=512)
-def _drift(root: str, uri: str, size: int, mtime_ns: int) -> tuple[Mapping[str, Any], ...]:
+def _drift(root: str, uri: str, size: int, mtime_ns: int) -> tuple[Drifts, str | None]:
     """By what tells one writing of the file from the next."""
     del size, mtime_ns
-    return tuple(json.loads(LocalStore(Path(root)).read(uri)).get("drift") or ())
+    found = json.loads(LocalStore(Path(root)).read(uri))
+    return tuple(found.get("drift") or ()), found.get("drift_against")

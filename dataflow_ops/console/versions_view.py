@@ -14,6 +14,7 @@ from dataflow_ops.console.version_facts import drift_of, facts_of
 from dataflow_ops.errors import ConfigError, VersionError
 from dataflow_ops.pipeline.home import Home
 from dataflow_ops.pipeline.version_states import INCREMENT, REJECTED, REMOVED, SHOWN_WAITING, became, shown
+from dataflow_ops.pipeline.version_trail import Trail, trail
 from dataflow_ops.pipeline.versions import VersionBook
 from dataflow_ops.state.records import VersionRecord
 from dataflow_ops.state.store import StateStore
@@ -21,6 +22,8 @@ from dataflow_ops.state.version_events import PUBLISHED, VersionEvent
 
 SHOWN = 50
 """Newest versions of a time line."""
+REMEMBERED = 2_000
+"""Newest decisions from which it is told what came before what."""
 
 Action = Literal["approve", "reject", "rollback"]
 ACTIONS: tuple[Action, ...] = ("approve", "reject", "rollback")
@@ -39,17 +42,23 @@ def timeline(
         limit: at most so many versions.
 
     Returns:
-        ``current, versions, events, total``; ``report`` says whether there is one.
+        ``current, versions, events, total``. Of a version, ``report`` says whether there is one, ``before``
+        which was current before it, ``left`` who went back from it, and ``drift_against`` with which one its
+        drift compares it.
     """
     records = state.versions(dataset)
     consumers = (dags or NoDags()).consumers(dataset)
     current = next((v.version_id for v in records if v.is_current), None)
+    events = state.version_events(dataset, limit=max(REMEMBERED, 4 * limit))
+    order = trail(records, events)
     return {
         "dataset": dataset,
         "current": current,
-        "versions": [_version(home, state, v, consumers.get(v.version_id, ())) for v in records[:limit]],
+        "versions": [
+            _version(home, state, v, consumers.get(v.version_id, ()), order) for v in records[:limit]
+        ],
         "total": len(records),
-        "events": [_event(e) for e in state.version_events(dataset, limit=4 * limit)],
+        "events": [_event(e) for e in events[: 4 * limit]],
     }
 
 
@@ -66,16 +75,18 @@ def _event(one: VersionEvent) -> dict[str, Any]:
 
 
 def _version(
-    home: Home, state: StateStore, record: VersionRecord, consumers: Sequence[Consumer]
+    home: Home, state: StateStore, record: VersionRecord, consumers: Sequence[Consumer], order: Trail
 ) -> dict[str, Any]:
     facts, run = facts_of(home.root, record), state.get_run(record.run_id)
     dag_id, dag_run_id = origin_of(run)
-    drift = drift_of(home.root, record.version_id)
+    drift, against = drift_of(home.root, record.version_id)
     name, stands = record.version_id, shown(record.state, record.is_current)
     return {
         "version": name,
         "state": stands,
         "current": record.is_current,
+        "before": order.before.get(name),
+        "left": _left(order.left.get(name)),
         "mode": run.mode if run else None,
         "data_date": run.data_date if run else None,
         "run": record.run_id,
@@ -87,6 +98,7 @@ def _version(
         "tokens_estimated": facts.tokens_estimated if facts else None,
         "domains": [dict(domain) for domain in facts.domains] if facts else [],
         "drift": [_drift(one) for one in drift or ()],
+        "drift_against": against,
         "waits": reasons(state, record) if stands == SHOWN_WAITING else [],
         "dead_letters": facts.dead_letters if facts else None,
         "report": drift is not None,
@@ -99,6 +111,15 @@ def _version(
             "verify": f"dataflow versions verify {name}",
         },
     }
+
+
+def _left(one: VersionEvent | None) -> dict[str, Any] | None:
+    """Who went back from a version, to which, and why."""
+    return (
+        None
+        if one is None
+        else {"at": one.created_at, "who": one.who, "note": one.note, "to": one.version_id}
+    )
 
 
 def _drift(one: Mapping[str, Any]) -> dict[str, Any]:

@@ -95,6 +95,7 @@ def build_report_data(
     data["drift"] = [
         {**asdict(d), "beyond": d.beyond} for d in (drift.compare(previous, data, limits) if previous else [])
     ][: tables.TOP]
+    data["drift_against"] = str(previous["version"]) if previous else None
     clean: dict[str, Any] = _finite(data)
     return clean
 

@@ -126,7 +126,7 @@ def write_report(session: Session, version_id: str, data: Mapping[str, Any]) -> 
             new = {**found, **stands}
         elif current:
             # Compared with the current version, which it is itself, it would not have moved.
-            new["drift"] = found["drift"]
+            new["drift"], new["drift_against"] = found["drift"], found.get("drift_against")
     _put(blobs, version_id, new)
 
 

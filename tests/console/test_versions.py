@@ -17,7 +17,7 @@ from tests.pipeline import inside
 VERSION = {
     *("version", "state", "current", "mode", "data_date", "run", "dag_id", "dag_run_id", "published_at"),
     *("documents", "tokens", "tokens_estimated", "domains", "drift", "waits", "dead_letters", "report"),
-    *("consumers", "cli"),
+    *("consumers", "cli", "before", "left", "drift_against"),
 }
 
 
@@ -55,6 +55,8 @@ def test_the_time_line_newest_first(product: Product, state: StateStore) -> None
     assert sum(domain["documents"] for domain in old["domains"]) == old["documents"]
     assert sum(domain["tokens"] for domain in old["domains"]) == old["tokens"]
     assert old["dead_letters"] == 1
+    assert (new["before"], old["before"]) == (product.version, None)
+    assert (new["drift_against"], old["drift_against"]) == (product.version, None)
     # The pool gives a third of what it gave: its share moved, and more than a person should miss.
     moved = [one for one in new["drift"] if one["what"] == "domain" and one["name"] == "pool"]
     assert {one["measure"] for one in moved} == {"documents", "tokens"}
@@ -106,6 +108,11 @@ def test_approve_reject_and_rollback_say_who_and_why(product: Product, state: St
     assert {e["became"] for e in found["events"] if e["action"] != "published"} == {None}
     assert told[second, "approved"] == ("Li", "looked at it")
     assert told[refused, "rejected"] == ("Li", "too little of the pool")
+    rows = {row["version"]: row for row in found["versions"]}
+    assert (rows[product.version]["before"], rows[product.version]["left"]) == (None, None)
+    left = rows[second]["left"]
+    assert (left["who"], left["note"], left["to"]) == ("Wang", "worse", product.version)
+    assert (rows[second]["before"], rows[second]["drift_against"]) == (product.version, product.version)
     states = {row["version"]: row["state"] for row in found["versions"]}
     assert states == {refused: "REJECTED", second: "PUBLISHED", product.version: "PUBLISHED"}
 

@@ -27,6 +27,17 @@ function Affected({ consumers }) {
   );
 }
 
+/** Who went back from a version, and why. */
+export function Left({ left }) {
+  const { t, f } = useText();
+  const values = { at: f.time(left.at), who: left.who || "–", note: left.note };
+  return row(
+    { fontSize: "sm", alignItems: "flex-start", flexWrap: "nowrap", colorPalette: "warning" },
+    h(Icon, { name: "undo", mt: 0.5, color: "colorPalette.fg" }),
+    box({ minW: 0, overflowWrap: "anywhere" }, t(left.note ? "versions.left" : "versions.left_silent", values)),
+  );
+}
+
 export function VersionActions({ version, before, dataset, rights, consumers, onDone }) {
   const { t } = useText();
   const [asking, setAsking] = useState("");
@@ -43,6 +54,8 @@ export function VersionActions({ version, before, dataset, rights, consumers, on
   const mayRollBack = version.state === "PUBLISHED" && !version.current && !increment;
   // From the current version the way back is the one before it; from an older one it is that one.
   const target = mayRollBack ? version : version.current ? before : undefined;
+  // Somebody left it for a reason: who goes back to it is told.
+  const warned = target?.left;
   const send = (name) => async (note) => {
     const about = name === "rollback" ? target : version;
     const done = await actions[name].send({ dataset, version: about.version, note });
@@ -53,7 +66,7 @@ export function VersionActions({ version, before, dataset, rights, consumers, on
   const questions = {
     approve: { text: t(increment ? "versions.approve_text_increment" : "versions.approve_text"), tone: "success", noteRequired: true },
     reject: { text: t("versions.reject_text"), tone: "danger", noteRequired: true },
-    rollback: { text: t("versions.rollback_text"), tone: "warning", noteRequired: true, extra: h(Affected, { consumers }) },
+    rollback: { text: t("versions.rollback_text"), tone: "warning", noteRequired: true, extra: [warned && h(Left, { key: "left", left: warned }), h(Affected, { key: "affected", consumers })] },
   };
   const opener = (name, icon, props, label = `versions.${name}`) =>
     h(

@@ -11,7 +11,7 @@ import { VERSION_TONES } from "../kit/tones.js";
 import { Name } from "../kit/words.js";
 import { domainParts } from "./domains.js";
 import { Drift } from "./drift.js";
-import { VersionActions } from "./version_actions.js";
+import { Left, VersionActions } from "./version_actions.js";
 
 const REASONS = 4;
 const GRID = {
@@ -142,6 +142,7 @@ export function VersionCard({ version, before, dataset, tones, most, rights, con
               h(Icon, { name: "alert", mt: 0.5, color: "colorPalette.fg" }),
               h(Waits, { reasons: version.waits }),
             ),
+          version.left && h(Left, { left: version.left }),
           h(VersionActions, { version, before, dataset, rights, consumers, onDone }),
           h(
             UI.Grid,
@@ -166,7 +167,7 @@ export function VersionCard({ version, before, dataset, tones, most, rights, con
           ),
           box(
             {},
-            h(Label, null, t("versions.drift")),
+            h(Label, null, version.drift_against ? t("versions.drift_against", { version: version.drift_against }) : t("versions.drift")),
             version.drift.length > 0
               ? h(Drift, { drift: version.drift })
               : box({ fontSize: "sm", color: "fg.muted" }, t("versions.drift_none")),

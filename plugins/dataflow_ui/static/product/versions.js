@@ -41,13 +41,14 @@ export function Versions({ dataset }) {
               flush: true,
               aside: h(Legend, { parts: [...tones].map(([name, tone]) => ({ name, tone })) }),
             },
-            ...data.versions.map((version, index) =>
+            ...data.versions.map((version) =>
               h(VersionCard, {
                 key: version.version,
                 version,
-                before: data.versions
-                  .slice(index + 1)
-                  .find((older) => older.state === "PUBLISHED" && older.mode === version.mode),
+                // What was decided tells which came before; one beyond the list has no more than a name here.
+                before: version.before
+                  ? (data.versions.find((other) => other.version === version.before) ?? { version: version.before })
+                  : undefined,
                 dataset,
                 tones,
                 most,
