@@ -20,6 +20,7 @@ from dataflow_ops.cli import (
     pause_commands,
     run_commands,
     stack_commands,
+    tune_commands,
     version_commands,
     whatif_commands,
 )
@@ -49,6 +50,7 @@ backfill_commands.register(app)
 pause_commands.register(app)
 look_commands.register(app)
 whatif_commands.register(app)
+tune_commands.register(app)
 app.add_typer(version_commands.app, name="versions", rich_help_panel=PANEL_VERSIONS)
 diff_commands.register(app)
 find_commands.register(app)
