@@ -22,6 +22,7 @@ def on_dag_run_failed(dag_run: Any, msg: str) -> None:
     """Called in the API server where somebody marks a run, in the scheduler where its tasks failed."""
     from dataflow_ops.errors import DataFlowError
     from dataflow_ops.pipeline.given_up import give_up_run
+    from dataflow_ops.pipeline.refusals import Refusal, lost
     from dataflow_ops.state.machine import LIVE_RUNS
 
     if not is_ours(dag_run.dag_id) or not home().is_dir():
@@ -30,5 +31,8 @@ def on_dag_run_failed(dag_run: Any, msg: str) -> None:
     try:
         why = "its run in Airflow ended as failed; clear it there to go on"
         give_up_run(home(), run_id, why, LIVE_RUNS)
+        dataset, _, mode = dag_run.dag_id.rpartition("__")
+        dry = bool((getattr(dag_run, "conf", None) or {}).get("dry_run"))
+        lost(home(), Refusal(run_id, dataset, dataset, mode, dag_run.dag_id, dag_run.run_id, dry))
     except DataFlowError as e:
         log.warning("run %s has ended, but that could not be recorded: %s", run_id, e)

@@ -106,22 +106,27 @@ class Start(Pausable):
         import dataclasses
 
         from dataflow_ops.pipeline.bundles import start_run
+        from dataflow_ops.pipeline.refusals import Refusal, refusals_told
 
-        started = start_run(
-            Path(self.job),
-            Path(self.home),
-            mode=self.mode,
-            run_id=run_id,
-            overrides=[line for line in json.loads(self.overrides) if line.strip()],
-            until=self.until or None,
-            promote=json.loads(self.promote),
-            moment=self._moment(context),
-            log=self.log.info,
-            origin={"kind": "airflow", "dag_id": context["dag"].dag_id, "run_id": context["run_id"]},
-            urgent=json.loads(self.urgent),
-            data_date=self.data_date or None,
-            dry_run=json.loads(self.look_only),
-        )
+        job, home, dry = Path(self.job), Path(self.home), json.loads(self.look_only)
+        dag_id, dag_run = context["dag"].dag_id, context["run_id"]
+        asked = Refusal(run_id, self.dataset, job.stem, self.mode, dag_id, dag_run, dry)
+        with refusals_told(home, asked):
+            started = start_run(
+                job,
+                home,
+                mode=self.mode,
+                run_id=run_id,
+                overrides=[line for line in json.loads(self.overrides) if line.strip()],
+                until=self.until or None,
+                promote=json.loads(self.promote),
+                moment=self._moment(context),
+                log=self.log.info,
+                origin={"kind": "airflow", "dag_id": dag_id, "run_id": dag_run},
+                urgent=json.loads(self.urgent),
+                data_date=self.data_date or None,
+                dry_run=dry,
+            )
         told = dataclasses.asdict(started)
         # By source it stands in the log, for it may be long; the sums are for the run's tab.
         sources = told.pop("found").get("sources", ())

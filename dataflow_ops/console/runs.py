@@ -7,6 +7,7 @@ import shlex
 from dataflow_ops.console.place import NotThere, Place
 from dataflow_ops.console.said import fault
 from dataflow_ops.console.shown_layers import Totals
+from dataflow_ops.pipeline.refusals import SILENT, refusal_of
 from dataflow_ops.state.machine import LIVE_RUNS
 from dataflow_ops.state.records import RunRecord
 
@@ -15,11 +16,15 @@ def known_run(place: Place, run_id: str) -> RunRecord:
     """The run.
 
     Raises:
-        NotThere: there is none (yet): the orchestrator has a name for it before its first task has begun.
+        NotThere: there is none (yet): the orchestrator has a name for it before its first task has begun, and
+            keeps it where that task failed.
     """
     row = place.state.get_run(run_id)
     if row is None:
-        raise fault(NotThere, "not_started")
+        refused = refusal_of(place.home, run_id)
+        if refused is None:
+            raise fault(NotThere, "not_started")
+        raise fault(NotThere, "not_begun", why=refused.why or SILENT)
     return row
 
 

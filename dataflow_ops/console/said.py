@@ -36,6 +36,7 @@ SAID: Final[Mapping[str, str]] = {
     ),
     "no_such_version": "'{version}' is no version of data set '{dataset}'; its whole id is needed here",
     "no_version_yet": "data set '{dataset}' has no version yet: its first full run makes one",
+    "not_begun": "the run failed before it began: {why}",
     "not_started": "not started: the run appears here when its first task begins",
     "query_empty": "say what to look for: a document id, a URL, or a text",
     "query_long": "the text has {length} characters; paste {most} at most",

@@ -13,6 +13,7 @@ from dataflow_ops.console.progress import progress_of
 from dataflow_ops.console.version_facts import facts_of
 from dataflow_ops.console.work import work_of
 from dataflow_ops.pipeline.home import Home
+from dataflow_ops.pipeline.refusals import SILENT, Refusal, refusals
 from dataflow_ops.pipeline.version_states import SHOWN_WAITING, WITH_SET, shown
 from dataflow_ops.state.machine import LIVE_RUNS
 from dataflow_ops.state.records import RunRecord, VersionRecord
@@ -50,7 +51,11 @@ def today(
     facts: dict[str, list[DagFact]] = {}
     for dag in (dags or NoDags()).dags():
         facts.setdefault(dag.dataset, []).append(dag)
-    names = sorted({*state.datasets(), *facts})
+    refused: dict[str, Refusal] = {}
+    for one in refusals(home):
+        if not one.dry_run:
+            refused.setdefault(one.dataset, one)
+    names = sorted({*state.datasets(), *facts, *refused})
     moment = time.time() if now is None else now
     rows = [
         _dataset(
@@ -60,6 +65,7 @@ def today(
             sorted(facts.get(name, ()), key=lambda d: d.dag_id),
             totals or (lambda run: _totals(state, run)),
             letters or (lambda dataset: open_letters(state, dataset)),
+            refused.get(name),
             moment,
         )
         for name in names
@@ -89,6 +95,7 @@ def _dataset(
     dags: Sequence[DagFact],
     totals: Callable[[str], Mapping[str, StepTotals]],
     letters: Callable[[str], Mapping[str, int]],
+    refused: Refusal | None,
     now: float,
 ) -> dict[str, Any]:
     runs = state.list_runs(name, RECENT)
@@ -96,6 +103,8 @@ def _dataset(
     current = next((v for v in versions if v.is_current), None)
     live = state.live_runs(name)
     ended = next((run for run in runs if run.state not in LIVE_RUNS), None)
+    if refused is not None and runs and runs[0].created_at > refused.at:
+        refused = None  # another one has begun since
     return {
         "dataset": name,
         "description": _description(runs, dags),
@@ -113,12 +122,12 @@ def _dataset(
         "age_s": None if current is None else max(0.0, now - current.created_at),
         "decisions": [
             *_to_approve(state, versions),
-            *_failed(ended),
+            *([_not_begun(refused)] if refused is not None else _failed(ended)),
             *_paused(state, live),
             *_letters(letters(name), runs),
         ],
         "live": [_live(state, run, totals) for run in live],
-        "last": None if ended is None else _last(ended),
+        "last": _last_refused(refused) if refused else None if ended is None else _last(ended),
     }
 
 
@@ -160,6 +169,22 @@ def _failed(last: RunRecord | None) -> list[dict[str, Any]]:
     if last is None or last.state != "FAILED":
         return []
     return [_decision("failed", last, reasons=[last.detail or "see its tasks"])]
+
+
+def _not_begun(one: Refusal) -> dict[str, Any]:
+    """The last run never got as far as a row of its own."""
+    found = _decision("not_begun", None, reasons=[one.why or SILENT])
+    return {**found, "run": one.run_id, "dag_id": one.dag_id, "dag_run_id": one.dag_run_id}
+
+
+def _last_refused(one: Refusal) -> dict[str, Any]:
+    return {
+        "run": one.run_id,
+        "state": "FAILED",
+        "ended_at": one.at,
+        "dag_id": one.dag_id,
+        "dag_run_id": one.dag_run_id,
+    }
 
 
 def _paused(state: StateStore, live: Sequence[RunRecord]) -> list[dict[str, Any]]:

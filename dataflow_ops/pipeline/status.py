@@ -12,12 +12,15 @@ from dataflow_ops.engine.context import owner_is_gone
 from dataflow_ops.errors import ConfigError
 from dataflow_ops.pipeline.flow import STEP_NAMES
 from dataflow_ops.pipeline.home import open_home
+from dataflow_ops.pipeline.refusals import SILENT, refusal_of, refusals
 from dataflow_ops.pipeline.session import latest_run
 from dataflow_ops.state.records import RunRecord, StepMetrics
 from dataflow_ops.state.store import StateStore
 
 SILENT_S = 60.0
 """A task whose owner has not been heard of for so long may be claimed by another process."""
+NOT_BEGUN = "NOT_BEGUN"
+"""How a run is listed that its orchestrator failed to begin: it has no row, and no state of its own."""
 
 
 def status_of(home_path: Path, run_id: str | None, dataset: str | None = None) -> dict[str, Any]:
@@ -36,6 +39,9 @@ def status_of(home_path: Path, run_id: str | None, dataset: str | None = None) -
         run_id = run_id or latest_run(state, dataset)
         row = state.get_run(run_id)
         if row is None:
+            refused = refusal_of(home, run_id)
+            if refused is not None:
+                raise ConfigError(f"run '{run_id}' failed before it began: {refused.why or SILENT}")
             known = ", ".join(r.run_id for r in state.list_runs(None, 5))
             raise ConfigError(f"no run '{run_id}' here; the newest are {known}; `dataflow runs` lists them")
         metrics = state.metrics_of_run(run_id)
@@ -66,23 +72,47 @@ def status_of(home_path: Path, run_id: str | None, dataset: str | None = None) -
 
 
 def runs_of(home_path: Path, dataset: str | None, limit: int) -> tuple[list[dict[str, Any]], int]:
-    """One row per run, newest first, at most ``limit``; and how many there are (up to 10,000)."""
+    """One row per run, newest first, at most ``limit``; and how many there are (up to 10,000).
+
+    Those that never began are told too, though nothing else is known of them.
+    """
     home = open_home(home_path, create=False)
     with StateStore(home.state_url) as state:
         found = state.list_runs(dataset, 10_000)
-    return [
-        {
-            "run": r.run_id,
-            "dataset": r.dataset,
-            "job": r.job_name,
-            "data_date": r.data_date or "",
-            "state": r.state,
-            "started": _moment(r.started_at),
-            "ended": _moment(r.ended_at),
-            "detail": r.detail or "",
-        }
-        for r in found[:limit]
-    ], len(found)
+    rows = [
+        (
+            r.created_at,
+            {
+                "run": r.run_id,
+                "dataset": r.dataset,
+                "job": r.job_name,
+                "data_date": r.data_date or "",
+                "state": r.state,
+                "started": _moment(r.started_at),
+                "ended": _moment(r.ended_at),
+                "detail": r.detail or "",
+            },
+        )
+        for r in found
+    ]
+    rows += [
+        (
+            one.at,
+            {
+                "run": one.run_id,
+                "dataset": one.dataset,
+                "job": one.job,
+                "data_date": "",
+                "state": NOT_BEGUN,
+                "started": "",
+                "ended": _moment(one.at),
+                "detail": one.why or SILENT,
+            },
+        )
+        for one in refusals(home, dataset)
+    ]
+    rows.sort(key=lambda row: -row[0])
+    return [row for _, row in rows[:limit]], len(rows)
 
 
 def at_work(state: StateStore, run_id: str) -> bool:

@@ -16,6 +16,8 @@ import sqlalchemy as sa
 
 from dataflow_ops.airflow import listener
 from dataflow_ops.layers.filter.step import FilterStep
+from dataflow_ops.pipeline.home import open_home
+from dataflow_ops.pipeline.refusals import refusals
 from dataflow_ops.state.machine import RUN_STATES
 from dataflow_ops.state.store import StateStore
 from tests.airflow.hand import ByHand
@@ -119,10 +121,22 @@ def test_a_run_marked_failed_is_over_for_us_too(
         ended, other = (store.get_run(f"airflow-web__full-r{n}") for n in (1, 2))
     assert ended is not None
     assert other is not None
+    assert refusals(open_home(Path(os.environ["DATAFLOW_HOME"]))) == [], "it had begun"
     live = state in ("PLANNED", "RUNNING", "PAUSED")
     assert ended.state == ("FAILED" if live else state)
     assert bool(ended.detail) == live
     assert other.state == state
+
+
+def test_a_run_that_failed_before_it_began_is_not_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATAFLOW_HOME", str(tmp_path))
+    listener.on_dag_run_failed(
+        SimpleNamespace(dag_id="web__full", run_id="r1", conf={"dry_run": True}), "timed out"
+    )
+    [told] = refusals(open_home(tmp_path))
+    assert (told.run_id, told.dataset, told.dry_run, told.why) == ("airflow-web__full-r1", "web", True, "")
 
 
 def test_airflow_loads_the_listener(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,8 @@ import pytest
 from dataflow_ops.errors import ConfigError, StorageFull
 from dataflow_ops.layers.filter.step import FilterStep
 from dataflow_ops.pipeline.flow import STEPS
+from dataflow_ops.pipeline.home import open_home
+from dataflow_ops.pipeline.refusals import refusals
 from dataflow_ops.pipeline.status import status_of
 from dataflow_ops.pipeline.versions import open_versions
 from dataflow_ops.state.store import StateStore
@@ -344,3 +346,14 @@ def test_a_paused_run_defers_and_goes_on(job: Path, tmp_path: Path) -> None:
         assert asyncio.run(waits_then_fires()) == "resumed"
         assert run.bundle("fetch", reference)["tasks"] > 0
         assert state.get_run(run_id).state == "RUNNING"
+
+
+def test_a_start_whose_settings_are_refused_says_so_outside_its_log(job: Path, tmp_path: Path) -> None:
+    run = ByHand(job, tmp_path, overrides=["dedup.shingle_size=9"])
+    with pytest.raises(ConfigError, match="shingle_size"):
+        run.start()
+    [told] = refusals(open_home(tmp_path))
+    assert (told.run_id, told.dag_run_id, told.mode, told.dry_run) == (run.run_id, "r1", "full", False)
+    assert "shingle_size" in told.why
+    ByHand(job, tmp_path).start()
+    assert refusals(open_home(tmp_path)) == []

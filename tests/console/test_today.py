@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dataflow_ops.console import run_view
-from dataflow_ops.console.place import Place, open_place
+from dataflow_ops.console.place import NotThere, Place, open_place
 from dataflow_ops.console.sums import Sums
 from dataflow_ops.console.today import today
+from dataflow_ops.errors import ConfigError
+from dataflow_ops.pipeline.refusals import Refusal, refusals_told
 from dataflow_ops.state.store import StateStore
 from tests.console.product_home import Dags, Product, build
 from tests.pipeline import inside
@@ -151,3 +154,34 @@ def test_a_live_run_is_as_far_as_its_own_page_says(tmp_path: Path) -> None:
         inside.run(product.job, product.root / "home", inside.Notes(on_task=look), set=overrides)
     assert {"filter", "dedup", "mix", "export"} <= {layer for layer, _ in seen}
     assert 0.0 < seen[0][1] < seen[-1][1] <= 1.0
+
+
+def test_a_run_that_never_began_is_told_until_another_one_begins(tmp_path: Path) -> None:
+    product = build(tmp_path)
+    asked = Refusal("airflow-tiny__full-r9", "tiny", "job", "full", "tiny__full", "r9")
+    with pytest.raises(ConfigError), refusals_told(product.home.path, asked):
+        raise ConfigError("dedup.shingle_size: there is no such setting")
+    with product.state() as state:
+        (row,) = today(product.home, state)["datasets"]
+        told = {one["kind"]: one for one in row["decisions"]}
+        assert set(told) == {"not_begun", "dead_letters"}, "letters of the run before are still open"
+        assert set(told["not_begun"]) == DECISION
+        assert told["not_begun"]["reasons"] == ["dedup.shingle_size: there is no such setting"]
+        assert (told["not_begun"]["dag_id"], told["not_begun"]["dag_run_id"]) == ("tiny__full", "r9")
+        assert (row["last"]["run"], row["last"]["state"]) == ("airflow-tiny__full-r9", "FAILED")
+        dry = replace(asked, run_id="airflow-new__full-r1", dataset="new", dry_run=True)
+        with pytest.raises(ConfigError), refusals_told(product.home.path, dry):
+            raise ConfigError("no such setting")
+        assert [one["dataset"] for one in today(product.home, state)["datasets"]] == ["tiny"]
+    with closing(open_place(product.home.path)) as place:
+        with pytest.raises(NotThere, match="before it began: dedup") as error:
+            run_view.summary(place, asked.run_id)
+        assert error.value.said == ("not_begun", {"why": "dedup.shingle_size: there is no such setting"})
+        with pytest.raises(NotThere) as error:
+            run_view.summary(place, "airflow-tiny__full-r10")
+        assert error.value.said == ("not_started", {})
+    inside.run(product.job, product.root / "home")
+    with product.state() as state:
+        (row,) = today(product.home, state)["datasets"]
+    assert {one["kind"] for one in row["decisions"]} == {"dead_letters"}
+    assert row["last"]["state"] == "SUCCEEDED_WITH_DEAD"

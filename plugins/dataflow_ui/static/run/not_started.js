@@ -1,37 +1,49 @@
-// A run that is not in our books: queued still, or a dry run, which never gets there.
-import { h, useEffect, useState } from "../kit/h.js";
+// A run that is not in our books: queued still, failed before it began, or a dry run, which never gets there.
+import { box, h, useEffect, useState } from "../kit/h.js";
 import { hostUrl } from "../kit/api.js";
 import { useText } from "../kit/i18n.js";
 import { Empty } from "../kit/notes.js";
 import { FAST_MS } from "../kit/poll.js";
 
-/** What the run's first task gave on, by the host's own API; null until it has ended, or where one may not see it. */
-async function firstTask(dagId, runId, signal) {
-  const of = [dagId, runId].map(encodeURIComponent);
-  const path = `api/v2/dags/${of[0]}/dagRuns/${of[1]}/taskInstances/start/xcomEntries/return_value`;
-  const response = await fetch(hostUrl(path), { credentials: "same-origin", signal });
-  if (!response.ok) return null;
-  const { value } = await response.json();
-  return typeof value === "string" ? JSON.parse(value) : value;
+async function ask(path, signal) {
+  const response = await fetch(hostUrl(`api/v2/dags/${path}`), { credentials: "same-origin", signal });
+  return response.ok ? response.json() : null;
 }
 
-function useFirstTask(dagId, runId) {
+/**
+ * What the host says of a run, by its own API: `{looked, failed}`, what the first task of a dry run found, and
+ * whether the run has failed. Null where there is nothing to say yet, or where one may not see it.
+ */
+export async function hostSays(dagId, runId, signal) {
+  const run = `${encodeURIComponent(dagId)}/dagRuns/${encodeURIComponent(runId)}`;
+  const given = await ask(`${run}/taskInstances/start/xcomEntries/return_value`, signal);
+  if (given) {
+    const value = typeof given.value === "string" ? JSON.parse(given.value) : given.value;
+    return { looked: value?.looked ?? null, failed: false };
+  }
+  const state = (await ask(run, signal))?.state;
+  return state === "failed" ? { looked: null, failed: true } : null;
+}
+
+function useHost(dagId, runId) {
   const [found, setFound] = useState(null);
   useEffect(() => {
     const abort = new AbortController();
     let timer = null;
-    const ask = async () => {
+    const look = async () => {
       try {
-        const value = await firstTask(dagId, runId, abort.signal);
-        if (value !== null) return setFound(value);
+        const said = await hostSays(dagId, runId, abort.signal);
+        if (abort.signal.aborted) return;
+        setFound(said);
+        if (said?.looked) return;
       } catch (error) {
-        if (abort.signal.aborted) return undefined;
+        if (abort.signal.aborted) return;
         // The page says by itself when the server is away; here is only nothing to add.
       }
-      timer = setTimeout(ask, 2 * FAST_MS);
-      return undefined;
+      // A run that failed may be cleared and begin after all.
+      timer = setTimeout(look, 2 * FAST_MS);
     };
-    ask();
+    look();
     return () => {
       abort.abort();
       clearTimeout(timer);
@@ -40,10 +52,22 @@ function useFirstTask(dagId, runId) {
   return found;
 }
 
-export function NotStarted({ dagId, runId }) {
+/** `error` is the answer that there is no such run; where the run was refused, it knows why. */
+export function NotStarted({ dagId, runId, error }) {
   const { t, f } = useText();
-  const looked = useFirstTask(dagId, runId)?.looked;
-  if (!looked) return h(Empty, { title: t("run.not_started"), icon: "clock" }, t("run.not_started_next"));
-  const sums = Object.fromEntries(Object.entries(looked).map(([name, value]) => [name, f.compact(value)]));
-  return h(Empty, { title: t("run.dry") }, t("run.dry_found", sums));
+  const host = useHost(dagId, runId);
+  const refused = error?.code === "not_begun";
+  if (host?.looked) {
+    const sums = Object.fromEntries(Object.entries(host.looked).map(([name, value]) => [name, f.compact(value)]));
+    return h(Empty, { title: t("run.dry") }, t("run.dry_found", sums));
+  }
+  if (refused || host?.failed) {
+    return h(
+      Empty,
+      { title: t("run.not_begun"), icon: "cross" },
+      refused && box({ color: "fg", mb: 1, overflowWrap: "anywhere", whiteSpace: "pre-wrap" }, error.values?.why),
+      t("run.not_begun_next"),
+    );
+  }
+  return h(Empty, { title: t("run.not_started"), icon: "clock" }, t("run.not_started_next"));
 }

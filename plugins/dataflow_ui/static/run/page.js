@@ -47,7 +47,7 @@ function Body({ dagId, runId }) {
   if (!dataset) return h(Panel, null, h(Empty, { title: t("run.foreign") }, t("run.foreign_next")));
   if (poll.data === null) {
     if (poll.error?.status === 404) {
-      return h(Panel, null, h(NotStarted, { dagId, runId }));
+      return h(Panel, null, h(NotStarted, { dagId, runId, error: poll.error }));
     }
     return h(Panel, null, poll.error ? h(ErrorBox, poll) : h(Loading, { lines: 6 }));
   }

@@ -124,6 +124,8 @@ export default {
   "run.dry_found": "Found: sources {sources}, files {files}, bytes {bytes}, chunks {chunks}. The log of task “start” lists them by source.",
   "run.foreign": "Not a DataFlow run.",
   "run.foreign_next": "This tab is about runs of DAGs that are made from a job file: “<data set>__full” and “<data set>__incremental”.",
+  "run.not_begun": "Failed before it began.",
+  "run.not_begun_next": "Nothing was made. Set right what is wrong, then trigger the DAG again, or clear this run in Airflow. The log of task “start” says the whole of it.",
   "run.not_started": "Not started yet.",
   "run.not_started_next": "The run is queued. This page fills as soon as its first task runs; if nothing happens, see whether another run of this DAG is going (full runs take turns), whether the DAG is switched off, and whether workers are up.",
   "run.progress": "Progress of the run",

@@ -116,6 +116,8 @@ export default {
   "run.dry_found": "数据源 {sources} 个，文件 {files} 个，共 {bytes} 字节，分块 {chunks} 个。各数据源的明细见任务“start”的日志。",
   "run.foreign": "这不是 DataFlow 的运行。",
   "run.foreign_next": "此标签页用于由作业文件生成的 DAG：“<数据集>__full”与“<数据集>__incremental”。",
+  "run.not_begun": "未能开始即失败。",
+  "run.not_begun_next": "未产生任何数据。请改正后重新触发该 DAG，或在 Airflow 中清除此运行。详情见任务“start”的日志。",
   "run.not_started": "尚未开始。",
   "run.not_started_next": "运行正在排队，第一个任务开始后此页即有内容；若迟迟没有动静，请检查该 DAG 是否有其他运行正在进行（全量运行依次执行）、DAG 是否已停用、工作进程是否在线。",
   "run.progress": "运行进度",
