@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 
 import numpy as np
@@ -73,6 +74,35 @@ def test_a_pair_is_found_when_the_steps_would_join_it(kind: str) -> None:
     found, made = measured(job(), kind, TEXTS)
     assert made == len(TEXTS)
     assert found == by_the_steps(job(), kind, TEXTS)
+
+
+def test_a_copy_on_the_other_side_of_the_line_between_two_shingle_sizes_is_found() -> None:
+    han = "".join(chr(0x4E00 + int(hashlib.sha256(b"%d" % i).hexdigest()[:4], 16) % 5000) for i in range(340))
+    text = han + "".join(prose.note(0, POOL).split())[:660]
+    copy = text + "".join(prose.note(1, POOL).split())[:60]
+    trial = Trial(variants(job())[0])
+    one, other = trial.sign_documents(table([text])), trial.sign_copies(table([copy]))
+    assert (one.shingles[0], other.shingles[0]) == (5, 13)
+    assert one.has.all()
+    assert other.has.all()
+    zero = np.zeros(1, np.int64)
+    keys = [key_texts(job(), table([t])["text"]) for t in (text, copy)]
+    trial.judge("x", Pairs(zero, zero, *keys, 0.8), one, other)
+    assert trial.found["x"] == [1, 1]
+
+
+@pytest.mark.parametrize(("equal", "found"), [(16, 0), (17, 1)])
+def test_a_pair_whose_signatures_hardly_agree_is_not_compared(equal: int, found: int) -> None:
+    """As verify does: 17 of 128 positions for 16 x 8."""
+    keys = key_texts(job(), table([TEXTS[0]])["text"])
+    trial = Trial(variants(job())[0])
+    one = trial.sign_documents(table([TEXTS[0]]))
+    changed = one.signatures.copy()
+    changed[0, equal:] += 1
+    zero = np.zeros(1, np.int64)
+    other = dataclasses.replace(one, signatures=changed, sha1=one.sha1 + np.uint8(1))
+    trial.judge("x", Pairs(zero, zero, keys, keys, 0.8), one, other)
+    assert trial.found["x"] == [found, 1]
 
 
 def test_below_the_threshold_nothing_is_found() -> None:
