@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -20,6 +21,7 @@ from dataflow_ops.pipeline.driver import StepReport
 
 OUT = Console(highlight=False, soft_wrap=True)
 ERR = Console(stderr=True, highlight=False, soft_wrap=True)
+_LINE_EVERY_S = 10.0
 
 
 def counted(number: int, noun: str) -> str:
@@ -96,14 +98,30 @@ class ConsoleReporter:
 
 @contextmanager
 def watched(what: str, *, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
-    """A bar on standard error where a person watches; it is told ``(done, in all)``."""
+    """How far something is, on standard error: a bar where a person watches, else a line now and then.
+
+    Yields:
+        What is told ``(done, in all)``.
+    """
     if quiet or not ERR.is_terminal:
-        yield lambda done, total: None
+        yield (lambda done, total: None) if quiet else _lines(what)
         return
     columns = (TextColumn("{task.description:<9}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=ERR, transient=True) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _lines(what: str) -> Callable[[int, int], None]:
+    last = time.monotonic()
+
+    def tell(done: int, total: int) -> None:
+        nonlocal last
+        if time.monotonic() - last >= _LINE_EVERY_S:
+            last = time.monotonic()
+            ERR.print(f"{what:<9} {done:>9,} of {total:,}", markup=False)
+
+    return tell
 
 
 @contextmanager

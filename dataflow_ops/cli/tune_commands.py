@@ -61,21 +61,22 @@ def _tell(found: dict[str, Any]) -> None:
     print_table("Chance to be compared, by Jaccard similarity", ("", *names, own["name"]), rows)
     OUT.print("")
     kinds = list(own["recall"])
-    heads = ("setting", *kinds, "false/doc", "sign µs", "verify µs")
+    heads = ("setting", *kinds, "false/doc", "sign µs", "match µs", "verify µs", "all µs")
     rows = [
         (
             row["name"] + (" (job)" if row["own"] else ""),
             *(f"{row['recall'][kind]:.3f}" for kind in kinds),
             f"{row['false_per_document']:.3f}",
-            f"{row['sign_us']:.0f}",
-            f"{row['verify_us']:.0f}",
+            *(f"{row[key]:.0f}" for key in ("sign_us", "match_us", "verify_us", "estimated_us")),
         )
         for row in found["settings"]
     ]
     print_table(f"Found and verified (similarity of {found['min_similarity']:g} or more)", heads, rows)
+    whole = found["documents_of_run"]
     OUT.print(
-        "\nFalse candidates are those among the documents of this sample; their number grows with the corpus."
-        f"\n{found['recommendation']['sentence']}",
+        "\nFalse candidates are those among these documents; a document has more of them in a larger corpus."
+        + ("" if found["pairs"] else f" 'all µs' estimates that for the run's {whole:,} documents.")
+        + f"\n{found['recommendation']['sentence']}",
         markup=False,
     )
 

@@ -14,7 +14,7 @@ from dataflow_ops.job_file import load_job
 from dataflow_ops.kernels.bands import match_probability
 from dataflow_ops.layers.dedup.edits import EDITS, SMALL, copy_of
 from dataflow_ops.layers.dedup.tuning import Pairs, Signed, Trial, key_texts, variants
-from dataflow_ops.pipeline.opened import open_run
+from dataflow_ops.pipeline.opened import OpenRun, open_run
 from dataflow_ops.pipeline.tune_sample import Sample, draw, labelled
 from dataflow_ops.settings import JobSettings
 
@@ -58,19 +58,22 @@ def tune(
         # Sources rank domains (dedup.priority); those on a command line stand in the run alone.
         job = job.model_copy(update={"sources": run.settings.sources})
         sample = draw(run, n) if labels is None else labelled(run, labels)
-        told, run_name = run.told, run.row.run_id
+        told, run_name, kept = run.told, run.row.run_id, _kept(run)
     trials = [Trial(variant) for variant in variants(job)]
     _warm(job, sample.documents)
     if labels is None:
         _on_copies(job, sample.documents, trials, progress)
     else:
         _on_labels(job, sample, trials, progress)
-    rows = [_row(trial) for trial in trials]
+    # Labelled documents are no fair draw: how often they meet says nothing of the others.
+    times = kept / sample.documents.num_rows if labels is None else 1.0
+    rows = [_row(trial, times) for trial in trials]
     small = SMALL if labels is None else (LABELLED,)
     return {
         "run": run_name,
         "told": told,
         "documents": sample.documents.num_rows,
+        "documents_of_run": kept,
         "pairs": int(sample.left.size),
         "min_similarity": job.dedup.verify.min_similarity,
         "curve": _curve(trials),
@@ -78,6 +81,12 @@ def tune(
         "recommendation": recommend(rows, small),
         "notes": list(sample.notes),
     }
+
+
+def _kept(run: OpenRun) -> int:
+    """Documents that the filter kept, by what is recorded of its outputs."""
+    rows = {k: sum(o.rows for _, o in run.reader.outputs("filter", k)) for k in ("verdicts", "rejects")}
+    return rows["verdicts"] - rows["rejects"]
 
 
 def _warm(job: JobSettings, documents: pa.Table) -> None:
@@ -99,8 +108,11 @@ def _batches(documents: pa.Table) -> Iterator[pa.Table]:
 
 def _on_copies(job: JobSettings, documents: pa.Table, trials: list[Trial], progress: Progress) -> None:
     least, done = job.dedup.verify.min_similarity, 0
-    for batch in _batches(documents):
-        signed = [trial.sign_documents(batch) for trial in trials]
+    for number, batch in enumerate(_batches(documents)):
+        # Who comes first finds the texts out of the cache; all come first alike.
+        first = number % len(trials)
+        turns = [*trials[first:], *trials[:first]]
+        signed = [trial.sign_documents(batch) for trial in turns]
         keys = key_texts(job, batch["text"])
         ids, texts = batch["doc_id"].to_pylist(), batch["text"].to_pylist()
         same = np.arange(batch.num_rows)
@@ -109,7 +121,7 @@ def _on_copies(job: JobSettings, documents: pa.Table, trials: list[Trial], progr
             at = batch.schema.get_field_index("text")
             table = batch.set_column(at, "text", pa.array(copies, pa.large_string()))
             pairs = Pairs(same, same, keys, key_texts(job, table["text"]), least)
-            for trial, of in zip(trials, signed, strict=True):
+            for trial, of in zip(turns, signed, strict=True):
                 trial.judge(kind, pairs, of, trial.sign_copies(table))
         done += batch.num_rows * len(trials)
         progress(done, documents.num_rows * len(trials))
@@ -124,9 +136,18 @@ def _on_labels(job: JobSettings, sample: Sample, trials: list[Trial], progress: 
         progress((number + 1) * sample.documents.num_rows, len(trials) * sample.documents.num_rows)
 
 
-def _row(trial: Trial) -> dict[str, Any]:
+def _row(trial: Trial, times: float) -> dict[str, Any]:
+    """What was measured of one setting.
+
+    Args:
+        trial: after all its copies.
+        times: as many documents as these are in the run. A document meets so many times more candidates
+            there, so comparing costs so many times more; signing and finding buckets do not.
+
+    """
     among, m = trial.among_documents(), trial.variant.settings.dedup.minhash
     n = trial.documents
+    sign, match, verify = (1e6 * s / n for s in (trial.sign_s, among.match_s, among.verify_s))
     return {
         "name": trial.variant.name,
         "own": trial.variant.own,
@@ -135,11 +156,13 @@ def _row(trial: Trial) -> dict[str, Any]:
         "rows_per_band": m.rows_per_band,
         "shingle_size": m.shingle_size,
         "recall": {kind: found / made for kind, (found, made) in trial.found.items()},
-        "compared": int(among["compared"]),
-        "verified": int(among["verified"]),
-        "false_per_document": (among["compared"] - among["verified"]) / n,
-        "sign_us": 1e6 * trial.sign_s / n,
-        "verify_us": 1e6 * among["seconds"] / n,
+        "compared": among.compared,
+        "verified": among.verified,
+        "false_per_document": (among.compared - among.verified) / n,
+        "sign_us": sign,
+        "match_us": match,
+        "verify_us": verify,
+        "estimated_us": sign + match + times * verify,
     }
 
 
@@ -171,7 +194,7 @@ def recommend(rows: list[dict[str, Any]], kinds: tuple[str, ...]) -> dict[str, A
         return float(sum(row["recall"][kind] for kind in kinds) / len(kinds))
 
     def cost(row: dict[str, Any]) -> float:
-        return float(row["sign_us"] + row["verify_us"])
+        return float(row["estimated_us"])
 
     own = next(row for row in rows if row["own"])
     best = max(recall(row) for row in rows)

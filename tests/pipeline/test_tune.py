@@ -65,7 +65,10 @@ def test_it_measures_made_copies_of_kept_documents(product: Product) -> None:
     assert (
         own["verified"] == 10
     )  # the near copies among the documents; the exact copy is one with its original
-    assert all(row["sign_us"] > 0 and row["verify_us"] > 0 for row in found["settings"])
+    assert found["documents_of_run"] == 62
+    for row in found["settings"]:
+        assert min(row["sign_us"], row["match_us"], row["verify_us"]) > 0
+        assert row["estimated_us"] == pytest.approx(row["sign_us"] + row["match_us"] + row["verify_us"])
     curve = {point["jaccard"]: point["probability"]["16 x 8"] for point in found["curve"]}
     assert curve[0.8] == pytest.approx(1 - (1 - 0.8**8) ** 16)
     assert found["recommendation"]["name"] in rows
@@ -73,7 +76,9 @@ def test_it_measures_made_copies_of_kept_documents(product: Product) -> None:
 
 def test_the_same_documents_are_drawn_each_time(product: Product) -> None:
     first = tuned(product, "--sample", 20)
-    assert first["documents"] == 20
+    assert (first["documents"], first["documents_of_run"]) == (20, 62)
+    row = first["settings"][0]
+    assert row["estimated_us"] == pytest.approx(row["sign_us"] + row["match_us"] + row["verify_us"] * 62 / 20)
     assert counted(first) == counted(tuned(product, "--sample", 20))
 
 
@@ -169,8 +174,7 @@ def row(name: str, recall: float, cost: float, own: bool = False) -> dict[str, A
         "own": own,
         "set": changes,
         "recall": {"k": recall},
-        "sign_us": cost,
-        "verify_us": 0.0,
+        "estimated_us": cost,
     }
 
 

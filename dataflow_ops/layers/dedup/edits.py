@@ -6,7 +6,6 @@ Each copy follows from the text, the document's id and the kind of edit alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -109,11 +108,12 @@ def _upper_case(codes: Codes, draw: np.random.Generator) -> Codes:
 
 
 def _blank(codes: Codes) -> npt.NDArray[np.bool_]:
-    blank: npt.NDArray[Any] = np.isin(codes, _BLANKS)
+    blank: npt.NDArray[np.bool_] = _IS_BLANK[np.minimum(codes, _IS_BLANK.size - 1)]
     return blank
 
 
-_BLANKS = np.array([c for c in range(0x3001) if chr(c).isspace()], np.uint32)
+_IS_BLANK = np.array([chr(c).isspace() for c in range(0x3002)])
+"""By code point; above the ideographic space there is no white space."""
 
 EDITS: Mapping[str, Edit] = {
     "edit 1 %": _words(0.01),

@@ -207,16 +207,34 @@ class Trial:
             expected = expected_similarity(equal / two.shape[1], int(a.shingles[i]))
         return pairs.similarity(pair, expected) > 0.0
 
-    def among_documents(self) -> dict[str, float]:
-        """Candidates among the documents themselves: compared, verified, and CPU seconds of it all."""
+    def among_documents(self) -> Among:
+        """Look for candidates among the documents themselves, by the clock."""
         settings = self.variant.settings
         began = time.process_time()
         self._held.run(MatchStep(settings), "0")
+        matched = time.process_time()
         self._held.run(GatherStep(settings), CHUNK)
         metrics = self._held.run(VerifyStep(settings), "0")
-        seconds = time.process_time() - began
         compared, verified = metrics.get("pairs_compared", 0.0), metrics.get("pairs_verified", 0.0)
-        return {"compared": compared, "verified": verified, "seconds": seconds}
+        return Among(int(compared), int(verified), matched - began, time.process_time() - matched)
+
+
+@dataclass(frozen=True, slots=True)
+class Among:
+    """Candidates among documents.
+
+    Attributes:
+        compared: pairs of texts.
+        verified: those of them that are duplicates.
+        match_s: CPU seconds of finding the buckets.
+        verify_s: of gathering and comparing.
+
+    """
+
+    compared: int
+    verified: int
+    match_s: float
+    verify_s: float
 
 
 class Pairs:

@@ -65,7 +65,7 @@ def by_the_steps(settings: JobSettings, kind: str, texts: list[str]) -> int:
             continue
         trial = Trial(variants(settings)[0])
         trial.sign_documents(table([text, copy]))
-        joined += int(trial.among_documents()["verified"])
+        joined += trial.among_documents().verified
     return joined
 
 
@@ -125,10 +125,10 @@ def test_false_candidates_are_pairs_that_were_compared_and_did_not_verify() -> N
     trial = Trial(variants(job(verify={"min_similarity": 0.95}))[0])
     trial.sign_documents(table([*template, *TEXTS]))
     among = trial.among_documents()
-    assert among["compared"] > 0 == among["verified"]
+    assert among.compared > 0 == among.verified
     copies = Trial(variants(job())[0])
     copies.sign_documents(table([TEXTS[0], TEXTS[0] + " one more", TEXTS[1]]))
-    assert copies.among_documents()["verified"] == 1
+    assert copies.among_documents().verified == 1
 
 
 def test_batches_change_nothing() -> None:
@@ -139,8 +139,8 @@ def test_batches_change_nothing() -> None:
     for name in ("sha1", "bands", "has", "signatures", "shingles"):
         assert np.array_equal(getattr(one, name), getattr(several, name)), name
     first, second = whole.among_documents(), parts.among_documents()
-    assert (first["compared"], first["verified"]) == (second["compared"], second["verified"])
-    assert first["verified"] > 10
+    assert (first.compared, first.verified) == (second.compared, second.verified)
+    assert first.verified > 10
 
 
 def test_what_is_tried() -> None:
