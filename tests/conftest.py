@@ -42,6 +42,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: -_weight(item))
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Groups hold: else every worker starts a whole stack of its own, and CI takes twice its time."""
+    if _is_worker(session.config) and session.config.getoption("loadgroup", False):
+        loose = [
+            i.nodeid for i in session.items if i.get_closest_marker("xdist_group") and "@" not in i.nodeid
+        ]
+        if loose:
+            raise pytest.UsageError(f"pytest-xdist groups nothing under this pytest: {loose[0]}, …")
+
+
 def _weight(item: pytest.Item) -> int:
     if item.get_closest_marker("stack"):
         return 3
