@@ -7,15 +7,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from dataflow_ops.console.place import Place
+from dataflow_ops.console.planned import Planned, planned, with_those_to_come
 from dataflow_ops.console.runs import full_before, is_live, known_run
 from dataflow_ops.console.shown_layers import ENTRY, SHOWN, Totals, is_done, layers_until, steps_of, through
 from dataflow_ops.state.records import RunRecord
-from dataflow_ops.state.totals import StepTotals
+from dataflow_ops.state.totals import SETTLED, StepTotals
 
 WINDOW_S = 300.0
 """Rates of what is under way are measured over the last five minutes."""
 TELLING = 1000
 """Documents of a layer that is not done, from which its share is set against the last full run's."""
+LEAST_FRESH = 0.5
+"""Of a layer's tasks, those that the run itself must have done before a rate is told."""
 BYTES_PER_TOKEN = 4.06
 """UTF-8 bytes, as ``label`` estimates them on the demo corpus (96.4 MB, 23.7 M tokens); for first runs."""
 
@@ -32,7 +35,9 @@ def layers(place: Place, run_id: str) -> dict[str, Any]:
     """
     row = known_run(place, run_id)
     until = place.sums.until()
-    totals, complete = place.sums.totals(run_id, until)
+    summed, complete = place.sums.totals(run_id, until)
+    to_come = planned(place.home.root, place.state, row) if is_live(row) else {}
+    totals = with_those_to_come(summed, to_come)
     before_run, before = full_before(place, row, until)
     recent: Recent = {}
     window = 0.0
@@ -43,13 +48,13 @@ def layers(place: Place, run_id: str) -> dict[str, Any]:
     paused = row.state == "PAUSED" or place.state.paused(run_id, row.dataset) is not None
     tokens = tokens_per_document(totals, before)
     shown = [
-        _layer(name, row, totals, before, recent, window, tokens, paused)
+        _layer(name, row, totals, before, recent, window, tokens, paused, to_come)
         for name in layers_until(row.until_layer)
     ]
     known = {one["layer"] for one in shown}
     for name, _ in SHOWN:
         if name not in known:
-            shown.append(_layer(name, row, {}, before, {}, 0.0, None, False))
+            shown.append(_layer(name, row, {}, before, {}, 0.0, None, False, {}))
     return {
         "layers": shown,
         "complete": complete,
@@ -82,8 +87,10 @@ def _layer(
     window: float,
     tokens: float | None,
     paused: bool,
+    to_come: Planned,
 ) -> dict[str, Any]:
     mine = [totals[step] for step in steps_of(name, row.until_layer) if step in totals]
+    later = sum(to_come.get(step, 0) for step in steps_of(name, row.until_layer) if step not in totals)
     flow = through(name, totals, row.until_layer)
     state = _state(name, row, totals, mine, paused)
     rate = _rate(name, mine, recent, window, state)
@@ -99,8 +106,8 @@ def _layer(
         "layer": name,
         "steps": [_step(one) for one in mine],
         "state": state,
-        "tasks": sum(one.number for one in mine),
-        "done": sum(one.done for one in mine),
+        "tasks": sum(one.number for one in mine) + (0 if state in ("waiting", "done") else later),
+        "done": sum(one.tasks.get(ended, 0) for one in mine for ended in SETTLED),
         "in": flow.came,
         "kept": flow.kept,
         "removed": flow.removed,
@@ -164,6 +171,9 @@ def _rate(name: str, mine: list[StepTotals], recent: Recent, window: float, stat
     entry = next((one for one in mine if one.step == ENTRY[name]), None)
     if state != "done" or entry is None or not entry.fresh.get("documents_in"):
         return None
+    did = sum(one.fresh.get("tasks") or 0 for one in mine)
+    if did < LEAST_FRESH * sum(one.number for one in mine):
+        return None  # the few that ran stand for nothing
     firsts = [first for one in mine if (first := one.fresh.get("first")) is not None]
     lasts = [last for one in mine if (last := one.fresh.get("last")) is not None]
     took = max(lasts) - min(firsts) if firsts and lasts else 0.0

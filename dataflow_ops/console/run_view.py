@@ -8,10 +8,12 @@ from urllib.parse import quote
 
 from dataflow_ops.console.layers_view import WINDOW_S, tokens_per_document
 from dataflow_ops.console.place import Place
+from dataflow_ops.console.planned import planned, with_those_to_come
 from dataflow_ops.console.progress import progress_of
 from dataflow_ops.console.runs import command, full_before, is_live, known_run
-from dataflow_ops.console.shown_layers import LAYER_OF, SHOWN, Totals, steps_of, through
+from dataflow_ops.console.shown_layers import LAYER_OF, Totals
 from dataflow_ops.console.work import StepWork, seconds_left, work_of
+from dataflow_ops.pipeline.flow import STEP_NAMES
 from dataflow_ops.pipeline.version_states import SHOWN_WAITING, WITH_SET, shown
 from dataflow_ops.state.glance import LetterGroup, TaskGlance
 from dataflow_ops.state.records import PauseFlag, RunRecord, VersionRecord
@@ -32,17 +34,18 @@ def summary(place: Place, run_id: str) -> dict[str, Any]:
     """
     row = known_run(place, run_id)
     until = place.sums.until()
-    totals, complete = place.sums.totals(run_id, until)
+    summed, complete = place.sums.totals(run_id, until)
+    to_come = planned(place.home.root, place.state, row) if is_live(row) else {}
+    totals = with_those_to_come(summed, to_come)
     before_run, before = full_before(place, row, until)
     flag = place.state.paused(run_id, row.dataset)
     few = place.state.tasks_in(run_id, AT_HAND, list(LAYER_OF), AT_WORK) if is_live(row) else []
     running = [task for task in few if task.state == "RUNNING"]
     version = next((v for v in place.state.versions(row.dataset) if v.run_id == run_id), None)
     groups, letters_known = place.sums.letters(run_id, until)
-    tasks = _tasks(totals, few)
-    work = work_of(totals, before, row.until_layer)
+    tasks = _tasks(summed, few)
+    work = work_of(totals, before, row.until_layer, to_come)
     far = progress_of(row, totals, work)
-    came = _came(far.layer, totals)
     has_report = version is not None and _report_is_there(place, version)
     return {
         "run": row.run_id,
@@ -56,8 +59,9 @@ def summary(place: Place, run_id: str) -> dict[str, Any]:
         "started_at": row.started_at,
         "ended_at": row.ended_at,
         "updated_at": row.updated_at,
-        "documents_total": came,
-        "documents_done": None if came is None else round(came * far.of_layer),
+        # Before the sources are listed only the run before tells how many there may be.
+        "layer_tasks": far.tasks[1] if to_come and far.tasks is not None else None,
+        "layer_done": far.tasks[0] if to_come and far.tasks is not None else None,
         "layer": far.layer,
         "progress": far.of_layer,
         "run_progress": far.of_run,
@@ -85,23 +89,6 @@ def _tasks(totals: Totals, few: list[TaskGlance]) -> dict[str, int]:
     return {state: number for state, number in sorted(counts.items()) if number}
 
 
-def _came(layer: str | None, totals: Totals) -> int | None:
-    """Documents that go through the layer: what the one before it let through; for parse nobody knows yet."""
-    names = [name for name, _ in SHOWN]
-    if layer is None or layer == "parse":
-        return None
-    if layer == "ingest":
-        listed = totals.get("discover")
-        return None if listed is None or not listed.settled else listed.documents_out
-    previous = names[names.index(layer) - 1]
-    last = totals.get(steps_of(previous)[-1])
-    if last is None or not last.settled:
-        return None
-    if previous == "parse":
-        return last.documents_out
-    return through(previous, totals).kept
-
-
 def _pace(
     place: Place,
     row: RunRecord,
@@ -118,7 +105,7 @@ def _pace(
     now = place.state.now()
     window = max(1.0, min(WINDOW_S, now - (row.started_at or row.created_at)))
     recent = place.state.recent_work(row.run_id, list(totals), now - window)
-    newest = max((step for step in recent if step != "discover"), key=list(LAYER_OF).index, default=None)
+    newest = max((step for step in recent if step != "discover"), key=list(STEP_NAMES).index, default=None)
     rate = recent[newest][1] / window if newest is not None and recent[newest][1] else None
     each = tokens_per_document(totals, before)
     # What was spent lately misses long tasks that have not ended; those at work now miss short ones.

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dataflow_ops.console.dags import DagFact, DagFacts, NoDags, origin_of
+from dataflow_ops.console.planned import planned, with_those_to_come
 from dataflow_ops.console.progress import progress_of
 from dataflow_ops.console.version_facts import facts_of
 from dataflow_ops.console.work import work_of
@@ -126,7 +127,7 @@ def _dataset(
             *_paused(state, live),
             *_letters(letters(name), runs),
         ],
-        "live": [_live(state, run, totals) for run in live],
+        "live": [_live(root, state, run, totals) for run in live],
         "last": _last_refused(refused) if refused else None if ended is None else _last(ended),
     }
 
@@ -220,11 +221,12 @@ def _decision(
 
 
 def _live(
-    state: StateStore, run: RunRecord, totals: Callable[[str], Mapping[str, StepTotals]]
+    root: Path, state: StateStore, run: RunRecord, totals: Callable[[str], Mapping[str, StepTotals]]
 ) -> dict[str, Any]:
     dag_id, dag_run_id = origin_of(run)
-    now, before = totals(run.run_id), state.run_before(run, "full", finished=True)
-    work = work_of(now, {} if before is None else totals(before.run_id), run.until_layer)
+    to_come, before = planned(root, state, run), state.run_before(run, "full", finished=True)
+    now = with_those_to_come(totals(run.run_id), to_come)
+    work = work_of(now, {} if before is None else totals(before.run_id), run.until_layer, to_come)
     far = progress_of(run, now, work)
     return {
         "run": run.run_id,

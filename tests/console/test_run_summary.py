@@ -7,13 +7,15 @@ from pathlib import Path
 import pytest
 
 from dataflow_ops.console import actions
+from dataflow_ops.console.layers_view import layers
 from dataflow_ops.console.parameters_view import flat, parameters
 from dataflow_ops.console.place import Place
 from dataflow_ops.console.run_view import summary
-from dataflow_ops.console.work import StepWork, seconds_left, share_done, work_of
+from dataflow_ops.console.shown_layers import LAYER_OF, SHOWN
+from dataflow_ops.console.work import StepWork, seconds_left, share_of_run, share_of_tasks, work_of
 from dataflow_ops.errors import ConfigError
 from dataflow_ops.state.totals import StepTotals
-from dataflow_ops.values import Counts
+from dataflow_ops.values import Counts, TaskSpec
 from tests.console.run_home import Made, begin, link, make, opened, plan
 
 
@@ -50,7 +52,12 @@ def test_a_finished_run_says_what_waits_for_a_person(made: Made, place: Place) -
 def test_a_run_on_its_way_says_where_and_until_when(made: Made, place: Place) -> None:
     begin(place, "now", made.run)
     first = summary(place, "now")
-    assert (first["layer"], first["documents_total"], first["tasks"]) == ("ingest", None, {})
+    assert (first["layer"], first["layer_tasks"], first["progress"], first["tasks"]) == (
+        "ingest",
+        None,
+        0.0,
+        {},
+    )
     link(place, "now", made.run, "discover", "fetch", "parse")
     specs = plan(place, "now", made.run, "filter")
     for spec in specs[:3]:
@@ -59,10 +66,8 @@ def test_a_run_on_its_way_says_where_and_until_when(made: Made, place: Place) ->
         if spec is not specs[2]:
             place.state.commit(claim, [], Counts(10, 4, 6), {}, {}, [], 2.0)
     found = summary(place, "now")
-    records = place.state.metrics_of_run(made.run)["parse"].counts.documents_out
-    assert (found["layer"], found["documents_total"]) == ("filter", records)
+    assert (found["layer"], found["layer_done"], found["layer_tasks"]) == ("filter", 2, len(specs))
     assert found["progress"] == pytest.approx(2 / len(specs))
-    assert found["documents_done"] == round(records * 2 / len(specs))
     assert found["workers"] == 1
     assert found["tasks"]["RUNNING"] == 1
     # Steps to come cost what they cost in the run before: the end can be told.
@@ -112,20 +117,52 @@ def test_urgent_and_back(made: Made, place: Place) -> None:
 
 
 def test_the_last_step_has_one_worker_however_many_there_are() -> None:
-    wide = StepWork("parse", 0.5, 100.0, 100.0, 10)
-    last = StepWork("unite", 0.0, 0.0, 50.0, 1)
+    wide = StepWork("parse", 10, 20, 100.0)
+    last = StepWork("unite", 0, 1, 50.0)
     assert seconds_left([wide, last], workers=5) == 100 / 5 + 50
     assert seconds_left([wide, last], workers=5, begun_s=20) == 80 / 5 + 50
     assert seconds_left([wide, last], workers=0) is None
-    assert seconds_left([StepWork("score", 0.0, 0.0, None, 3)], 5) is None, "nobody has measured it"
+    assert seconds_left([StepWork("score", 0, 3, None)], 5) is None, "nobody has measured it"
 
 
-def test_progress_goes_by_cost_where_it_is_known() -> None:
-    cheap = StepWork("fetch", 1.0, 10.0, 0.0, 0)
-    dear = StepWork("parse", 0.0, 0.0, 90.0, 9)
-    assert share_done([cheap, dear]) == pytest.approx(0.1)
-    assert share_done([cheap, StepWork("parse", 0.0, 0.0, None, 9)]) == pytest.approx(0.5)
-    assert share_done([]) == 0.0
+def test_bundles_that_have_not_begun_count_as_well(made: Made, place: Place) -> None:
+    """An orchestrator links a step's tasks bundle by bundle: what is there is not all there will be."""
+    begin(place, "now", made.run)
+    link(place, "now", made.run, "discover")
+    steps = {step: len(place.state.records_of_step(made.run, step)) for step in LAYER_OF}
+    listed = summary(place, "now")
+    assert (listed["layer"], listed["layer_done"], listed["layer_tasks"]) == ("ingest", 1, 1 + steps["fetch"])
+    done = [listed["progress"]]
+    run = [listed["run_progress"]]
+    for step in LAYER_OF:
+        if step == "discover":
+            continue
+        records = list(place.state.records_of_step(made.run, step).values())
+        for few in (records[:1], records):
+            place.state.enqueue("now", [TaskSpec(t.key, t.step, t.layer, t.partition) for t in few])
+            place.sums.forget("now")
+            found = summary(place, "now")
+            run.append(found["run_progress"])
+            if found["layer"] == LAYER_OF[step]:
+                mine = [one for one in LAYER_OF if LAYER_OF[one] == LAYER_OF[step]]
+                assert found["layer_tasks"] == sum(steps[one] for one in mine), step
+                assert found["progress"] == pytest.approx(found["layer_done"] / found["layer_tasks"])
+                shown = {one["layer"]: one for one in layers(place, "now")["layers"]}[found["layer"]]
+                assert (shown["done"], shown["tasks"]) == (found["layer_done"], found["layer_tasks"])
+            done.append(list(dict(SHOWN)).index(found["layer"]) + found["progress"])
+    assert done == sorted(done), "a layer never goes back"
+    assert run == sorted(run), "nor does the run"
+    assert run[-1] == pytest.approx(1.0)
+
+
+def test_what_a_step_counts_for_does_not_change_on_the_way() -> None:
+    cheap = StepWork("fetch", 4, 4, 0.0, 10.0)
+    dear = StepWork("parse", 1, 9, 720.0, 90.0)
+    assert share_of_run([cheap, dear]) == pytest.approx((10 + 90 / 9) / 100), "not by what it costs now"
+    assert share_of_run([cheap, StepWork("parse", 0, 9, None)]) == pytest.approx(0.5), "a first run"
+    assert share_of_run([]) == 0.0
+    assert share_of_tasks([cheap, dear]) == pytest.approx(5 / 13)
+    assert share_of_tasks([cheap, StepWork("parse", 0, None, None)]) == 0.0
 
 
 def test_what_is_not_planned_yet_costs_what_it_did_before() -> None:
@@ -134,9 +171,9 @@ def test_what_is_not_planned_yet_costs_what_it_did_before() -> None:
 
     now = {"fetch": total("fetch", SUCCESS=4), "parse": total("parse", SUCCESS=1, PENDING=3)}
     before = {name: total(name, SUCCESS=2) for name in ("fetch", "parse", "filter", "exact")}
-    work = {one.step: one for one in work_of(now, before, None)}
+    work = {one.step: one for one in work_of(now, before, None, {"filter": 4})}
     assert (work["fetch"].left_s, work["parse"].left_s) == (0.0, 30.0)
-    assert (work["filter"].left, work["filter"].left_s) == (4, 40.0), "as many as there are chunks"
+    assert (work["filter"].left, work["filter"].left_s) == (4, 40.0), "as many as are planned"
     assert (work["exact"].left, work["exact"].left_s) == (2, 20.0), "as many as before"
     assert work["match"].left_s is None
 

@@ -14,8 +14,9 @@ export function progressWords(run, { t, f }) {
   const values = {
     layer,
     progress: f.progress(run.progress),
-    done: f.compact(run.documents_done),
-    total: f.compact(run.documents_total),
+    done: f.number(run.layer_done),
+    total: f.number(run.layer_tasks),
+    count: run.layer_tasks,
     eta: f.time(run.eta),
     at: f.time(run.ended_at),
     took: f.duration(run.ended_at - run.started_at),
@@ -24,7 +25,7 @@ export function progressWords(run, { t, f }) {
   if (run.state === "PLANNED") return t("sentence.planned");
   if (run.state === "RUNNING" || run.state === "PAUSED") {
     const parts = [t("progress.layer", values)];
-    if (run.documents_total) parts.push(t("sentence.progress", values));
+    if (run.layer_tasks) parts.push(t("sentence.progress", values));
     if (run.state === "PAUSED") parts.unshift(t(run.pause ? "sentence.paused" : "sentence.resuming"));
     else if (run.eta) parts.push(t("sentence.eta", values));
     return parts.join(t("sentence.comma"));

@@ -135,7 +135,7 @@ export default {
   "sentence.failed_in": "于 {at} 在{layer}层失败",
   "sentence.paused": "已暂停",
   "sentence.planned": "即将开始：正在列出数据源",
-  "sentence.progress": "共 {total}篇，已处理 {done}篇",
+  "sentence.progress": "任务 {done}/{total}",
   "sentence.resuming": "即将继续",
   "sentence.semicolon": "；",
   "sentence.until": "按要求到“{layer}”为止",
