@@ -13,6 +13,8 @@ from dataflow_ops.cli.options import DEFAULT_HOME, EXIT_FAILED, DatasetOption, H
 app = typer.Typer(no_args_is_help=True, help="Published versions of data sets.")
 
 INSIDE = "; the next full run makes a version that contains it"
+BECAME = {"waiting": "built, waits", "increment": "published as an increment"}
+"""What publishing a version made of it, where that is not the current one."""
 NoteOption = Annotated[
     str, typer.Option("--note", "--why", metavar="TEXT", help="Why; kept in the version's history.")
 ]
@@ -189,6 +191,7 @@ def history(
     dataset: DatasetOption = None, home: HomeOption = DEFAULT_HOME, as_json: JsonOption = False
 ) -> None:
     """What runs and people decided about versions, newest first."""
+    from dataflow_ops.pipeline.version_states import became
     from dataflow_ops.pipeline.versions import open_versions
 
     with open_versions(home) as versions:
@@ -200,7 +203,17 @@ def history(
         OUT.print("Nothing has been decided about a version here yet.", markup=False)
         return
     columns = ("when", "dataset", "version", "action", "who", "note")
-    told = [{**row, "when": _moment(row["at"])} for row in rows]
+    told = [
+        {
+            **row,
+            "when": _moment(row["at"]),
+            # That a version was published doesn't always make it current.
+            "action": BECAME.get(became(row["note"]), row["action"])
+            if row["action"] == "published"
+            else row["action"],
+        }
+        for row in rows
+    ]
     print_table("", columns, [tuple(row[c] for c in columns) for row in told])
 
 

@@ -124,7 +124,6 @@ def _dataset(
         "decisions": [
             *_to_approve(state, versions),
             *([_not_begun(refused)] if refused is not None else _failed(ended)),
-            *_paused(state, live),
             *_letters(letters(name), runs),
         ],
         "live": [_live(root, state, run, totals) for run in live],
@@ -188,16 +187,6 @@ def _last_refused(one: Refusal) -> dict[str, Any]:
     }
 
 
-def _paused(state: StateStore, live: Sequence[RunRecord]) -> list[dict[str, Any]]:
-    found = []
-    for run in live:
-        flag = state.paused(run.run_id, run.dataset)
-        if flag is not None:
-            why = f": {flag.why}" if flag.why else ""
-            found.append(_decision("paused", run, reasons=[f"{flag.who or 'somebody'}{why}"]))
-    return found
-
-
 def _letters(counts: Mapping[str, int], runs: Sequence[RunRecord]) -> list[dict[str, Any]]:
     if not counts:
         return []
@@ -227,7 +216,7 @@ def _live(
     to_come, before = planned(root, state, run), state.run_before(run, "full", finished=True)
     now = with_those_to_come(totals(run.run_id), to_come)
     work = work_of(now, {} if before is None else totals(before.run_id), run.until_layer, to_come)
-    far = progress_of(run, now, work)
+    far, flag = progress_of(run, now, work), state.paused(run.run_id, run.dataset)
     return {
         "run": run.run_id,
         "dag_id": dag_id,
@@ -238,6 +227,7 @@ def _live(
         "progress": far.of_layer,
         "run_progress": far.of_run,
         "urgent": run.urgent,
+        "pause": None if flag is None else {"who": flag.who, "why": flag.why, "at": flag.created_at},
     }
 
 

@@ -133,6 +133,8 @@ def test_overrides_wait_for_approval_and_rollback_goes_back(
     assert second["current"] is False
     shown = dataflow("versions", "list", "--home", own_home, "--json").json
     assert {r["version"] for r in shown if r["current"]} == {first["version"]}
+    told = dataflow("versions", "history", "--home", own_home).out
+    assert ("built, waits" in told, "published" in told) == (True, True), "the first one became current"
     done = dataflow("versions", "approve", second["version"], "--home", own_home, "--json").json
     assert done == {"current": second["version"]}
     back = dataflow("versions", "rollback", first["version"], "--home", own_home)

@@ -23,7 +23,18 @@ from tests.pipeline import inside
 DATASET = {"dataset", "description", "dags", "current", "age_s", "decisions", "live", "last"}
 CURRENT = {"version", "published_at", "documents", "tokens", "tokens_estimated", "mode", "data_date"}
 DECISION = {"kind", "version", "run", "dag_id", "dag_run_id", "reasons", "count"}
-LIVE = {"run", "dag_id", "dag_run_id", "mode", "state", "layer", "progress", "run_progress", "urgent"}
+LIVE = {
+    "run",
+    "dag_id",
+    "dag_run_id",
+    "mode",
+    "state",
+    "layer",
+    "progress",
+    "run_progress",
+    "urgent",
+    "pause",
+}
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +98,7 @@ def test_only_what_may_be_read(product: Product, state: StateStore) -> None:
     assert [row["dataset"] for row in today(product.home, state)["datasets"]] == ["tiny"]
 
 
-def test_a_waiting_version_and_a_paused_run_are_decisions(tmp_path: Path) -> None:
+def test_a_waiting_version_is_a_decision_and_a_pause_is_somebodys_wish(tmp_path: Path) -> None:
     product = build(tmp_path)
     made = inside.run(
         product.job, product.root / "home", set=["clean.boilerplate_filter.min_text_len=200"], promote=False
@@ -110,15 +121,14 @@ def test_a_waiting_version_and_a_paused_run_are_decisions(tmp_path: Path) -> Non
         state.set_pause("run", "airflow-tiny__full-manual__1", "Li", "look at it")
         [tiny] = today(product.home, state)["datasets"]
         kinds = {row["kind"]: row for row in tiny["decisions"]}
-        assert set(kinds) == {"approve", "paused", "dead_letters"}
+        assert set(kinds) == {"approve", "dead_letters"}
         assert kinds["approve"]["version"] == made.version_id
         assert kinds["approve"]["run"] == made.run_id
         assert kinds["approve"]["reasons"] == ["it was run with --set"]
-        assert kinds["paused"]["reasons"] == ["Li: look at it"]
-        assert (kinds["paused"]["dag_id"], kinds["paused"]["dag_run_id"]) == ("tiny__full", "manual__1")
         assert tiny["current"]["version"] == product.version
         [live] = tiny["live"]
         assert set(live) == LIVE
+        assert {key: live["pause"][key] for key in ("who", "why")} == {"who": "Li", "why": "look at it"}
         # Nobody works on it, so the pause has come through at once.
         assert live["state"] in ("RUNNING", "PAUSED")
         assert (live["layer"], live["progress"], live["run_progress"], live["urgent"]) == (

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from dataflow_ops.console.said import SAID
+from dataflow_ops.pipeline.version_states import WITH_SET
 
 STATIC = Path(__file__).parents[3] / "plugins" / "dataflow_ui" / "static"
 MODULES = sorted(STATIC.rglob("*.js"))
@@ -206,6 +207,11 @@ def test_every_sentence_of_the_server_has_words_in_both_languages() -> None:
         f"said.{code}": words for code, words in SAID.items()
     }
     assert {f"said.{code}" for code in SAID if not code.endswith("_one")} <= set(chinese)
+
+
+def test_the_pages_know_the_reason_that_they_word_themselves() -> None:
+    source = (STATIC / "kit" / "reasons.js").read_text(encoding="utf-8")
+    assert re.findall(r'HELD = "([^"]+)"', source) == [WITH_SET]
 
 
 def test_every_code_that_the_server_says_is_listed() -> None:

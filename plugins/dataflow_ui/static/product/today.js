@@ -6,6 +6,7 @@ import { useText } from "../kit/i18n.js";
 import { Icon } from "../kit/icons.js";
 import { dagPath, LinkButton, PageLink, productPath, runPath } from "../kit/links.js";
 import { Label, NARROW, Panel } from "../kit/panel.js";
+import { reasonWords } from "../kit/reasons.js";
 import { RUN_TONES } from "../kit/tones.js";
 import { Name } from "../kit/words.js";
 
@@ -19,9 +20,10 @@ const GRID = {
 };
 
 function Decision({ decision, dataset }) {
-  const { t } = useText();
+  const words = useText();
+  const { t } = words;
   const label = t(`decision.${decision.kind}`, { count: decision.count, version: decision.version ?? "" });
-  const title = [label, ...(decision.reasons ?? [])].join("\n");
+  const title = [label, ...(decision.reasons ?? []).map((reason) => reasonWords(reason, words))].join("\n");
   if (decision.kind !== "approve" && !decision.dag_run_id) {
     // A run from the command line has no page here.
     return h(Tag, { tone: "warning", icon: "alert", title }, label);
@@ -98,6 +100,12 @@ function Now({ entry }) {
             box(
               { fontSize: "xs", color: "fg.muted", mt: 0.5 },
               t("progress.layer", { layer: t(`layer.${run.layer}`), progress: f.progress(run.progress) }),
+            ),
+          run.pause &&
+            box(
+              { fontSize: "xs", color: "fg.muted", overflowWrap: "anywhere" },
+              t("today.paused_by", { who: run.pause.who || "–" }),
+              run.pause.why && ` ${t("control.why", { why: run.pause.why })}`,
             ),
         ),
       ),

@@ -7,6 +7,7 @@ import { useText } from "../kit/i18n.js";
 import { Icon } from "../kit/icons.js";
 import { dagPath, PageLink, runPath } from "../kit/links.js";
 import { Label, NARROW, SURFACE } from "../kit/panel.js";
+import { reasonWords } from "../kit/reasons.js";
 import { VERSION_TONES } from "../kit/tones.js";
 import { Name } from "../kit/words.js";
 import { domainParts } from "./domains.js";
@@ -77,14 +78,15 @@ function Line({ version, tones, most, open, onToggle }) {
 
 /** Why it waits; the first few reasons, because all of them stand in the drift below. */
 function Waits({ reasons }) {
-  const { t } = useText();
+  const words = useText();
+  const { t } = words;
   const more = reasons.length - REASONS;
   return box(
     { minW: 0 },
     text({ fontWeight: "semibold" }, t("versions.waits")),
     box(
       { as: "ul", pl: 4, listStyleType: "disc" },
-      ...reasons.slice(0, REASONS).map((reason) => box({ as: "li", key: reason, overflowWrap: "anywhere" }, reason)),
+      ...reasons.slice(0, REASONS).map((reason) => box({ as: "li", key: reason, overflowWrap: "anywhere" }, reasonWords(reason, words))),
     ),
     more > 0 && text({ color: "fg.muted" }, t("versions.waits_more", { count: more })),
   );

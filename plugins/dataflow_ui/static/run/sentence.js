@@ -6,6 +6,7 @@ import { useText } from "../kit/i18n.js";
 import { Icon } from "../kit/icons.js";
 import { LinkButton, productPath } from "../kit/links.js";
 import { Panel } from "../kit/panel.js";
+import { reasonWords } from "../kit/reasons.js";
 import { hasEnded, RUN_TONES } from "../kit/tones.js";
 
 /** The sentence's first half: what the run does, or how it ended. */
@@ -47,9 +48,10 @@ function jump(id) {
 }
 
 function Decision({ decision, run }) {
-  const { t } = useText();
+  const words = useText();
+  const { t } = words;
   const label = t(`decision.${decision.kind}`, { count: decision.count, version: decision.version ?? "" });
-  const props = { size: "sm", variant: "solid", colorPalette: "warning", title: decision.reasons?.join("\n") };
+  const props = { size: "sm", variant: "solid", colorPalette: "warning", title: decision.reasons?.map((reason) => reasonWords(reason, words)).join("\n") };
   const inside = [label, h(Icon, { name: "arrow", key: "icon" })];
   if (decision.kind === "approve") {
     const to = productPath({ view: "versions", dataset: run.dataset, version: decision.version });
@@ -64,7 +66,10 @@ export function Sentence({ run }) {
   const { t, f } = words;
   const decisions = run.decisions ?? [];
   const ended = hasEnded(run);
-  const calm = run.state === "FAILED" ? "" : t("sentence.calm");
+  // A pause is somebody's wish: it waits for nobody's decision, and it doesn't end by itself.
+  const held = run.state === "PAUSED" && run.pause;
+  const calm = run.state === "FAILED" ? "" : t(held ? "sentence.held" : "sentence.calm");
+  const waits = run.detail ? [] : decisions.filter((one) => one.kind === "approve").flatMap((one) => one.reasons ?? []);
   return h(
     Panel,
     null,
@@ -81,6 +86,11 @@ export function Sentence({ run }) {
         run.detail &&
           hasEnded(run) &&
           box({ color: "fg.muted", fontSize: "sm", mt: 1, lineClamp: 3, title: run.detail, overflowWrap: "anywhere" }, run.detail),
+        waits.length > 0 &&
+          box(
+            { color: "fg.muted", fontSize: "sm", mt: 1, overflowWrap: "anywhere" },
+            t("sentence.because", { reasons: waits.map((reason) => reasonWords(reason, words)).join(t("sentence.semicolon")) }),
+          ),
         row(
           { mt: 1.5, fontSize: "xs", color: "fg.muted", gap: 3, rowGap: 1 },
           text({ color: "fg", fontWeight: "medium" }, run.dataset),

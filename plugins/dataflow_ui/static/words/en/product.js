@@ -139,6 +139,7 @@ export default {
   "today.none_next": "Put a job file into the folder jobs/. Its DAGs show up within a minute; then trigger “<data set>__full”.",
   "today.now": "Now",
   "today.paused": "{count} paused",
+  "today.paused_by": "Paused by {who}; it goes on when somebody resumes it.",
   "today.size": "{documents} documents, {tokens} tokens",
   "today.size_one": "{documents} document, {tokens} tokens",
   "today.waiting": "{count} decisions wait",

@@ -17,7 +17,6 @@ export default {
   "decision.dead_letters_one": "{count} dead letter",
   "decision.failed": "The last run failed",
   "decision.not_begun": "The last run failed to begin",
-  "decision.paused": "Paused: resume it?",
   "decision.wait": "{count} decisions wait:",
   "decision.wait_one": "{count} decision waits:",
   "error.no_right": "You may not see this. Ask an administrator for the right to this data set's DAGs.",
@@ -84,4 +83,5 @@ export default {
   "said.report_gone": "{version} has no report any more; `dataflow report` prints where one would be",
   "said.rule_idle": "rule '{rule}' removed nothing here; rules that did: {known}",
   "said.was_current": "{version} was current already.",
+  "waits.held": "it was run with overrides and Promote was off",
 };

@@ -133,6 +133,7 @@ export default {
   "today.none_next": "把作业文件放进 jobs/ 文件夹，一分钟内会出现对应的 DAG，然后触发“<数据集>__full”。",
   "today.now": "正在运行",
   "today.paused": "{count} 个已暂停",
+  "today.paused_by": "由 {who} 暂停，恢复后继续。",
   "today.size": "{documents}篇文档，{tokens}词元",
   "today.waiting": "{count} 项待决定",
   "verdict.dead": "无法读取",

@@ -15,7 +15,6 @@ export default {
   "decision.dead_letters": "{count} 份死信",
   "decision.failed": "上次运行失败",
   "decision.not_begun": "上次运行未能开始",
-  "decision.paused": "已暂停，要恢复吗？",
   "decision.wait": "{count} 项待决定：",
   "error.no_right": "您无权查看。请向管理员申请该数据集 DAG 的权限。",
   "error.old_data": "当前显示的是此前的数据。",
@@ -79,4 +78,5 @@ export default {
   "said.report_gone": "{version} 的报告已不存在；“dataflow report”会显示其应在的位置。",
   "said.rule_idle": "规则“{rule}”在此没有剔除任何文档；有剔除的规则：{known}。",
   "said.was_current": "{version} 本来就是当前版本。",
+  "waits.held": "运行时有临时改动的设置，且未勾选“设为当前版本”",
 };

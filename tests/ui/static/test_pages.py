@@ -1,0 +1,109 @@
+"""What the pages say, by rendering their components."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.ui.static.rendering import render
+
+RUN: dict[str, Any] = {
+    "run": "airflow-web__full-r1",
+    "dataset": "web",
+    "mode": "full",
+    "state": "RUNNING",
+    "detail": "",
+    "layer": "dedup",
+    "progress": 56 / 80,
+    "run_progress": 0.5,
+    "layer_tasks": 80,
+    "layer_done": 56,
+    "started_at": 1.0,
+    "ended_at": None,
+    "eta": None,
+    "decisions": [],
+    "pause": None,
+    "workers": 2,
+    "version": None,
+    "current": False,
+    "until": None,
+}
+
+
+def test_the_sentence_counts_what_its_share_is_of() -> None:
+    assert (
+        "Dedup 70%, 56 of 80 tasks; nothing needs you"
+        in render("run/sentence.js", "Sentence", {"run": RUN}).text
+    )
+    assert "去重 70%，任务 56/80" in render("run/sentence.js", "Sentence", {"run": RUN}, language="zh").text
+
+
+def test_a_pause_waits_for_nobodys_decision_but_does_not_end_by_itself() -> None:
+    run = {**RUN, "state": "PAUSED", "pause": {"who": "Li", "why": "", "tasks_paused": 1, "tasks_open": 1}}
+    text = render("run/sentence.js", "Sentence", {"run": run}).text
+    assert "it goes on when somebody resumes it" in text
+    assert "nothing needs you" not in text
+
+
+@pytest.mark.parametrize(
+    ("language", "words"),
+    [
+        ("en", "It waits because it was run with overrides and Promote was off."),
+        ("zh", "运行时有临时改动的设置"),
+    ],
+)
+def test_a_version_that_waits_says_why_in_the_words_of_the_form(language: str, words: str) -> None:
+    waits = {"kind": "approve", "count": 1, "version": "v1-full", "reasons": ["it was run with --set"]}
+    run = {
+        **RUN,
+        "state": "SUCCEEDED",
+        "version": "v1-full",
+        "ended_at": 9.0,
+        "layer": None,
+        "decisions": [waits],
+    }
+    text = render("run/sentence.js", "Sentence", {"run": run}, language=language).text
+    assert words in text
+    assert "--set" not in text
+
+
+def test_a_run_that_never_began_says_why() -> None:
+    error = {
+        "status": 404,
+        "code": "not_begun",
+        "values": {"why": "dedup.shingle_size: there is no such setting"},
+    }
+    props = {"dagId": "web__full", "runId": "r1", "error": error}
+    text = render("run/not_started.js", "NotStarted", props).text
+    assert "Failed before it began.dedup.shingle_size: there is no such setting" in text
+    waiting = {**props, "error": {"status": 404, "code": "not_started", "values": {}}}
+    assert "Not started yet." in render("run/not_started.js", "NotStarted", waiting).text
+
+
+VERSION: dict[str, Any] = {
+    "version": "v2",
+    "state": "PUBLISHED",
+    "current": True,
+    "mode": "full",
+    "left": None,
+    "report": "there",
+    "cli": {"rollback": "dataflow versions rollback v2"},
+}
+MAY = {"known": True, "act": True, "text": True, "whyAct": "", "whyText": ""}
+
+
+def actions(version: dict[str, Any], before: dict[str, Any] | None, rights: dict[str, Any] = MAY) -> Any:
+    props = {"version": version, "dataset": "web", "rights": rights, "consumers": [], "onDone": None}
+    return render(
+        "product/version_actions.js", "VersionActions", {**props, **({"before": before} if before else {})}
+    )
+
+
+def test_the_way_back_leads_to_what_was_current_before_and_to_nothing_where_nothing_was() -> None:
+    with_one = actions(VERSION, {"version": "v1", "cli": {"rollback": "dataflow versions rollback v1"}})
+    assert "Roll back to the one before" in with_one.text
+    assert "dataflow versions rollback v1" in with_one.text
+    without = actions(VERSION, None)
+    assert "Roll back" not in without.text
+    assert "Compare" not in without.text
