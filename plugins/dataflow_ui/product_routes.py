@@ -49,7 +49,10 @@ class Query(BaseModel):
 
 @router.get("/today")
 def today(place: PlaceDep, user: GetUserDep, session: SessionDep) -> dict[str, Any]:
-    """Every data set that the user may read; ``complete`` once nothing is being added up any more."""
+    """Every data set that the user may read; ``complete`` once nothing is being added up any more.
+
+    ``act`` says of each whether the user may decide what waits.
+    """
     known: list[bool] = []
 
     def letters(dataset: str) -> dict[str, int]:
@@ -72,6 +75,8 @@ def today(place: PlaceDep, user: GetUserDep, session: SessionDep) -> dict[str, A
         totals=totals,
         letters=letters,
     )
+    for row in found["datasets"]:
+        row["act"] = may(user, "act", full_dag(row["dataset"]))
     return {**found, "complete": all(known)}
 
 

@@ -134,6 +134,7 @@ def test_a_viewer_reads_numbers_but_no_text_and_does_nothing(asked: Asked) -> No
     assert {name for name, status in found.items() if status == 403} == forbidden
     assert {status for name, status in found.items() if name not in forbidden} == {200}
     assert asked.body("viewer document")["text"] is None
+    assert [row["act"] for row in asked.body("viewer today")["datasets"]] == [False]
     assert [row["snippet"] for row in asked.body("viewer search text")["results"]] == [None]
 
 
@@ -146,6 +147,7 @@ def test_an_admin_reads_everything(asked: Asked) -> None:
 
 def test_today_knows_the_dags_of_airflow(asked: Asked) -> None:
     [tiny] = asked.body("admin today")["datasets"]
+    assert tiny["act"] is True
     assert [(dag["dag_id"], dag["mode"], dag["is_paused"]) for dag in tiny["dags"]] == [
         ("tiny__full", "full", False),
         ("tiny__incremental", "incremental", True),

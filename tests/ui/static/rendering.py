@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import shutil
 import subprocess
+import tempfile
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +16,27 @@ import pytest
 
 STATIC = Path(__file__).parents[3] / "plugins" / "dataflow_ui" / "static"
 
+POLL = """
+import { createContext } from "./h.js";
+export const FAST_MS = 2000;
+export const SLOW_MS = 15000;
+export const Pulse = createContext({ tick: 0, pulse: () => {} });
+export const usePulse = () => ({ tick: 0, pulse: () => {} });
+export const untilComplete = (every) => () => every;
+export function usePoll(path) {
+  const data = globalThis.answered[path] ?? null;
+  return { data, error: null, failedAt: null, loading: data === null, stale: false };
+}
+"""
+"""In place of what asks the server: the answers that a test gives, at once."""
+
 HOST = """
-const answers = INPUT.answers;
 const noop = () => {};
 globalThis.document = { documentElement: { lang: INPUT.language }, baseURI: "https://host/", hidden: false };
 globalThis.React = {
   createElement: (type, props, ...children) => ({
     type,
-    props: { ...props, children: children.length ? children : props?.children },
+    props: { ...props, children: children.length > 1 ? children : children[0] ?? props?.children },
   }),
   createContext: (value) => ({ value, Provider: "Provider" }),
   Fragment: "Fragment",
@@ -30,14 +46,10 @@ globalThis.React = {
   useId: () => "id",
   useMemo: (f) => f(),
   useRef: (value) => ({ current: value }),
-  // What a poll remembers is the only state with a failedAt: the answer stands there from the beginning.
-  useState: (first) => [
-    first && typeof first === "object" && "failedAt" in first ? globalThis.polled() : first,
-    noop,
-  ],
+  useState: (first) => [typeof first === "function" ? first() : first, noop],
   useSyncExternalStore: (_, snapshot) => snapshot(),
 };
-globalThis.polled = () => ({ key: null, data: answers.shift() ?? null, error: null, failedAt: null });
+globalThis.answered = INPUT.answers;
 globalThis.ChakraUI = new Proxy({}, { get: (_, name) => {
   const part = (suffix) => ({ host: `${String(name)}${suffix}` });
   const whole = part("");
@@ -70,6 +82,16 @@ process.stdout.write(JSON.stringify({ text, elements: found }));
 """
 
 
+@cache
+def _pages() -> Path:
+    """The pages' code, with a poll that knows its answers."""
+    folder = Path(tempfile.mkdtemp(prefix="pages-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    shutil.copytree(STATIC, folder / "static")
+    (folder / "static" / "kit" / "poll.js").write_text(POLL, encoding="utf-8")
+    return folder / "static"
+
+
 @dataclass(frozen=True)
 class Rendered:
     """What a reader sees.
@@ -93,7 +115,7 @@ def render(
     component: str,
     props: dict[str, Any],
     *,
-    answers: list[Any] | None = None,
+    answers: dict[str, Any] | None = None,
     language: str = "en",
     search: str = "",
 ) -> Rendered:
@@ -103,7 +125,7 @@ def render(
         module: path below ``static``.
         component: its name there.
         props: what it is given.
-        answers: of the routes that it and those inside it ask, in the order in which they do.
+        answers: by route, of those that it and those inside it ask.
         language: ``en`` or ``zh``.
         search: query of the page's address.
     """
@@ -111,10 +133,10 @@ def render(
     if node is None:
         pytest.skip("node is not installed")
     given = {
-        "module": (STATIC / module).as_uri(),
+        "module": (_pages() / module).as_uri(),
         "component": component,
         "props": props,
-        "answers": answers or [],
+        "answers": answers or {},
         "language": language,
         "search": search,
     }

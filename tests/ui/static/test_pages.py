@@ -29,19 +29,30 @@ RUN: dict[str, Any] = {
     "current": False,
     "until": None,
 }
+MAY = {"known": True, "act": True, "text": True, "whyAct": "", "whyText": ""}
+MAY_NOT = {
+    "known": True,
+    "act": False,
+    "text": False,
+    "whyAct": "You may look, but not act.",
+    "whyText": "The text is withheld.",
+}
 
 
 def test_the_sentence_counts_what_its_share_is_of() -> None:
     assert (
         "Dedup 70%, 56 of 80 tasks; nothing needs you"
-        in render("run/sentence.js", "Sentence", {"run": RUN}).text
+        in render("run/sentence.js", "Sentence", {"run": RUN, "rights": MAY}).text
     )
-    assert "去重 70%，任务 56/80" in render("run/sentence.js", "Sentence", {"run": RUN}, language="zh").text
+    assert (
+        "去重 70%，任务 56/80"
+        in render("run/sentence.js", "Sentence", {"run": RUN, "rights": MAY}, language="zh").text
+    )
 
 
 def test_a_pause_waits_for_nobodys_decision_but_does_not_end_by_itself() -> None:
     run = {**RUN, "state": "PAUSED", "pause": {"who": "Li", "why": "", "tasks_paused": 1, "tasks_open": 1}}
-    text = render("run/sentence.js", "Sentence", {"run": run}).text
+    text = render("run/sentence.js", "Sentence", {"run": run, "rights": MAY}).text
     assert "it goes on when somebody resumes it" in text
     assert "nothing needs you" not in text
 
@@ -63,7 +74,7 @@ def test_a_version_that_waits_says_why_in_the_words_of_the_form(language: str, w
         "layer": None,
         "decisions": [waits],
     }
-    text = render("run/sentence.js", "Sentence", {"run": run}, language=language).text
+    text = render("run/sentence.js", "Sentence", {"run": run, "rights": MAY}, language=language).text
     assert words in text
     assert "--set" not in text
 
@@ -90,7 +101,6 @@ VERSION: dict[str, Any] = {
     "report": "there",
     "cli": {"rollback": "dataflow versions rollback v2"},
 }
-MAY = {"known": True, "act": True, "text": True, "whyAct": "", "whyText": ""}
 
 
 def actions(version: dict[str, Any], before: dict[str, Any] | None, rights: dict[str, Any] = MAY) -> Any:
@@ -107,3 +117,83 @@ def test_the_way_back_leads_to_what_was_current_before_and_to_nothing_where_noth
     without = actions(VERSION, None)
     assert "Roll back" not in without.text
     assert "Compare" not in without.text
+
+
+def test_whoever_may_not_act_or_read_is_told_so_in_words() -> None:
+    found = actions({**VERSION, "state": "WAITING", "current": False}, None, MAY_NOT)
+    assert "You may look, but not act." in found.text
+    assert "The text is withheld." in found.text
+    assert all(
+        e["disabled"] for e in found.elements if e["type"] == "Button" and e["text"] in ("Approve", "Report")
+    )
+    assert not [e for e in found.elements if e["type"] == "a"], "the report is no link"
+    allowed = actions(VERSION, None)
+    assert "versions/report" in allowed.one(type="a")["href"]
+    assert "withheld" not in allowed.text
+
+
+def test_a_document_whose_text_is_withheld_says_so() -> None:
+    rights = {"act": False, "text": False, "user": "viewer"}
+    document = {
+        **dict.fromkeys(("survivor", "text", "url")),
+        "source": "docs", "file": "a.md", "record": 0, "duplicates": 0, "steps": [],
+    }  # fmt: skip
+    props = {"dataset": "web", "version": "v1", "doc_id": "ab"}
+    text = render("product/lineage.js", "Lineage", props, answers={"me": rights, "document": document}).text
+    assert "reading documents of web takes the right to create runs of its DAGs" in text
+    told = render(
+        "product/lineage.js",
+        "Lineage",
+        props,
+        answers={"me": {**rights, "text": True}, "document": {**document, "text": "words"}},
+    )
+    assert "withheld" not in told.text
+    assert told.text.endswith("words")
+
+
+@pytest.mark.parametrize(("rights", "palette"), [(MAY, "warning"), (MAY_NOT, None)])
+def test_decisions_are_orange_only_for_those_who_decide(rights: dict[str, Any], palette: str | None) -> None:
+    decision = {"kind": "dead_letters", "count": 3, "version": None, "reasons": ["FileError: 3"]}
+    props = {"run": {**RUN, "decisions": [decision]}, "rights": rights}
+    found = render("run/sentence.js", "Sentence", props)
+    assert found.one(type="Button", text="3 dead letters").get("colorPalette") == palette
+
+
+REMOVED: dict[str, Any] = {
+    "rules": [{"rule": "near", "layer": "dedup", "hits": 2}],
+    "complete": True,
+    "cli": "dataflow audit r1",
+    "documents": [
+        {
+            "doc_id": name * 16,
+            "source": "docs",
+            "path": f"{name}.md",
+            "url": None,
+            "rule": "near",
+            "rule_text": {"en": "near", "zh": "近似"},
+            "value": 0.841,
+            "low": 0.8,
+            "high": None,
+            "snippet": "words",
+            "match": None,
+            "length": 5,
+            "survivor": "cc" * 16,
+            "survivor_path": "first.md",
+            "similarity": 0.841,
+            "review": None,
+        }
+        for name in ("aa", "bb")
+    ],
+}
+
+
+def test_what_was_removed_is_listed_with_its_keys() -> None:
+    props = {"run": RUN, "layer": "", "every": 2000, "rights": {**MAY, "user": "ann"}}
+    found = render("run/removed.js", "Removed", props, answers={"run/removed": REMOVED})
+    entries = [e for e in found.elements if e.get("role") == "option"]
+    assert [e["aria-selected"] for e in entries] == [True, False]
+    assert {e.get("aria-keyshortcuts") for e in found.elements} >= {"k", "d"}
+    withheld = render(
+        "run/removed.js", "Removed", {**props, "rights": MAY_NOT}, answers={"run/removed": REMOVED}
+    )
+    assert withheld.text == "Just removedThe text is withheld."

@@ -52,9 +52,12 @@ export function Question({ ask, busy, error, onConfirm, onCancel }) {
   const { t } = useText();
   const [note, setNote] = useState("");
   const field = useRef(null);
+  const whole = useRef(null);
   const id = useId();
   useEffect(() => {
-    field.current?.focus();
+    // All of it must be in sight, its buttons too, wherever on the page it opened. Enter sends it from its field.
+    field.current?.focus({ preventScroll: true });
+    whole.current?.scrollIntoView({ behavior: "smooth", block: "nearest" });
   }, []);
   const lacking = ask.noteRequired && note.trim() === "";
   const submit = (event) => {
@@ -65,6 +68,8 @@ export function Question({ ask, busy, error, onConfirm, onCancel }) {
     UI.Box,
     {
       as: "form",
+      ref: whole,
+      scrollMarginBlock: 4,
       onSubmit: submit,
       onKeyDown: (event) => {
         // The host listens for keys too; what is typed here is not meant for it.
@@ -117,6 +122,12 @@ export function Question({ ask, busy, error, onConfirm, onCancel }) {
       ),
     ),
   );
+}
+
+/** Why buttons beside it are greyed: a tooltip alone is missed, and a finger has none. */
+export function Denied({ why }) {
+  if (!why) return null;
+  return row({ fontSize: "xs", color: "fg.muted", gap: 1.5, flexWrap: "nowrap" }, h(Icon, { name: "person" }), text({}, why));
 }
 
 /** What the server said after an action. */

@@ -3,9 +3,10 @@ import { box, Fragment, h, row, text, UI, useState } from "../kit/h.js";
 import { useText } from "../kit/i18n.js";
 import { Icon } from "../kit/icons.js";
 import { PageLink, productPath } from "../kit/links.js";
-import { Loaded } from "../kit/notes.js";
+import { Empty, Loaded } from "../kit/notes.js";
 import { Label, Stat, SURFACE } from "../kit/panel.js";
 import { usePoll } from "../kit/poll.js";
+import { useRights } from "../kit/rights.js";
 import { bound, Name } from "../kit/words.js";
 
 const VERDICTS = {
@@ -71,6 +72,7 @@ function Steps({ steps }) {
 
 export function Lineage({ dataset, version, doc_id: docId }) {
   const { t, f } = useText();
+  const rights = useRights(dataset);
   const poll = usePoll("document", { dataset, version, doc_id: docId }, { every: 0 });
   return h(Loaded, { poll, lines: 4 }, (data) =>
     box(
@@ -94,6 +96,7 @@ export function Lineage({ dataset, version, doc_id: docId }) {
             data.survivor,
           ),
         ),
+      rights.known && !rights.text && box({ mt: 3 }, h(Label, null, t("lineage.text")), h(Empty, { icon: "person" }, rights.whyText)),
       data.text !== null &&
         data.text !== undefined &&
         box(

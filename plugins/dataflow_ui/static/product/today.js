@@ -19,14 +19,15 @@ const GRID = {
   css: { [NARROW]: { gridTemplateColumns: "repeat(2, minmax(0, 1fr))" } },
 };
 
-function Decision({ decision, dataset }) {
+/** In orange for those who may decide; for others only the way to where it stands. */
+function Decision({ decision, dataset, act }) {
   const words = useText();
   const { t } = words;
   const label = t(`decision.${decision.kind}`, { count: decision.count, version: decision.version ?? "" });
   const title = [label, ...(decision.reasons ?? []).map((reason) => reasonWords(reason, words))].join("\n");
   if (decision.kind !== "approve" && !decision.dag_run_id) {
     // A run from the command line has no page here.
-    return h(Tag, { tone: "warning", icon: "alert", title }, label);
+    return h(Tag, { tone: act ? "warning" : "gray", icon: "alert", title }, label);
   }
   const to =
     decision.kind === "approve"
@@ -36,8 +37,7 @@ function Decision({ decision, dataset }) {
     LinkButton,
     {
       to,
-      variant: "solid",
-      colorPalette: "warning",
+      ...(act ? { variant: "solid", colorPalette: "warning" } : { variant: "outline" }),
       size: "xs",
       maxW: "100%",
       title,
@@ -160,7 +160,7 @@ function Dataset({ entry }) {
           row(
             { mt: 2, gap: 1.5 },
             ...entry.decisions.map((decision) =>
-              h(Decision, { key: `${decision.kind}${decision.version}${decision.run}`, decision, dataset: entry.dataset }),
+              h(Decision, { key: `${decision.kind}${decision.version}${decision.run}`, decision, dataset: entry.dataset, act: entry.act !== false }),
             ),
           ),
       ),

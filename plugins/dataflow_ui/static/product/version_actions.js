@@ -1,7 +1,7 @@
 // Decisions about a version, each with a note that others read later.
 import { box, column, h, row, text, UI, useState } from "../kit/h.js";
 import { apiUrl } from "../kit/api.js";
-import { ActionButton, Question, useAction } from "../kit/action.js";
+import { ActionButton, Denied, Question, useAction } from "../kit/action.js";
 import { CliLine } from "../kit/cli.js";
 import { useText } from "../kit/i18n.js";
 import { Icon } from "../kit/icons.js";
@@ -56,6 +56,7 @@ export function VersionActions({ version, before, dataset, rights, consumers, on
   const target = mayRollBack ? version : version.current ? before : undefined;
   // Somebody left it for a reason: who goes back to it is told.
   const warned = target?.left;
+  const mayRead = rights.known && rights.text;
   const send = (name) => async (note) => {
     const about = name === "rollback" ? target : version;
     const done = await actions[name].send({ dataset, version: about.version, note });
@@ -96,6 +97,10 @@ export function VersionActions({ version, before, dataset, rights, consumers, on
           t("versions.compare"),
         ),
       version.report &&
+        !mayRead &&
+        h(ActionButton, { icon: "open", disabled: true, title: rights.known ? rights.whyText : undefined }, t("report.title")),
+      version.report &&
+        mayRead &&
         h(
           UI.Button,
           { asChild: true, size: "sm", variant: "outline" },
@@ -105,7 +110,6 @@ export function VersionActions({ version, before, dataset, rights, consumers, on
               href: apiUrl("versions/report", { dataset, version: version.version }),
               target: "_blank",
               rel: "noreferrer",
-              title: rights.whyText || undefined,
             },
             h(Icon, { name: "open" }),
             t("report.title"),
@@ -113,6 +117,8 @@ export function VersionActions({ version, before, dataset, rights, consumers, on
         ),
       command && h(CliLine, { command, maxW: "26rem" }),
     ),
+    rights.known && (mayApprove || target) && h(Denied, { why: rights.whyAct }),
+    rights.known && version.report && h(Denied, { why: rights.whyText }),
     asking &&
       h(Question, {
         key: asking,

@@ -1,6 +1,6 @@
 // Pause, resume, urgent; beside each the command that does the same.
 import { box, column, h, row, text, UI, useState } from "../kit/h.js";
-import { ActionButton, Question, Said, useAction } from "../kit/action.js";
+import { ActionButton, Denied, Question, Said, useAction } from "../kit/action.js";
 import { CliLine } from "../kit/cli.js";
 import { useText } from "../kit/i18n.js";
 import { Icon } from "../kit/icons.js";
@@ -154,6 +154,7 @@ export function Control({ run, rights }) {
         ),
         command: cli.urgent,
       }),
+      rights.known && h(Denied, { why: rights.whyAct }),
       resume.error && h(Said, { action: resume }),
       urgent.error && h(Said, { action: urgent }),
     ),

@@ -1,5 +1,6 @@
 // Dead letters: documents that could not be read, grouped by error; a group opens to its letters.
 import { box, column, h, row, text, UI, useState } from "../kit/h.js";
+import { Denied } from "../kit/action.js";
 import { Tag } from "../kit/badge.js";
 import { CliLine } from "../kit/cli.js";
 import { useText } from "../kit/i18n.js";
@@ -102,6 +103,7 @@ export function Letters({ run, layer, every, rights }) {
         ? h(Empty, null, t("letters.none"))
         : column(
             { gap: 0 },
+            rights.known && rights.whyAct && box({ px: 3, pt: 2 }, h(Denied, { why: rights.whyAct })),
             ...groups.map((group) => h(Group, { key: `${group.step} ${group.error}`, group, run: run.run, rights })),
           ),
     ),

@@ -1,6 +1,6 @@
 // Just removed: a few documents that a rule has dropped, to be judged by a person with two keys.
 import { box, h, row, text, UI, useEffect, useMemo, useRef, useState } from "../kit/h.js";
-import { ActionButton, Said, useAction } from "../kit/action.js";
+import { ActionButton, Denied, Said, useAction } from "../kit/action.js";
 import { Tag } from "../kit/badge.js";
 import { CliLine } from "../kit/cli.js";
 import { useText } from "../kit/i18n.js";
@@ -81,25 +81,32 @@ function Verdicts({ run, rule }) {
   );
 }
 
-function Review({ data, run, rights, hold, pin }) {
+const nameOf = (document) => `${document.rule} ${document.doc_id}`;
+
+/** `focus` says whether the reader asked for these: then the keys work at once. */
+function Review({ data, run, rights, pin, focus }) {
   const { t } = useText();
   const action = useAction("run/review");
-  const [place, setPlace] = useState(0);
+  // Which one is chosen goes by the document: after a renewal it may stand elsewhere.
+  const [chosen, setChosen] = useState({ name: "", place: 0 });
   const [mine, setMine] = useState({});
   const list = useRef(null);
+  const whole = useRef(null);
   const documents = useMemo(
     () =>
       data.documents.map((entry) => {
-        const verdict = mine[`${entry.rule} ${entry.doc_id}`];
+        const verdict = mine[nameOf(entry)];
         return verdict === undefined ? entry : { ...entry, review: verdict ? { verdict, who: rights.user } : null };
       }),
     [data, mine, rights.user],
   );
-  const at = Math.min(place, documents.length - 1);
+  const found = documents.findIndex((entry) => nameOf(entry) === chosen.name);
+  const at = found >= 0 ? found : Math.min(chosen.place, documents.length - 1);
   const current = documents[at];
   const choose = (index) => {
     pin();
-    setPlace(Math.max(0, Math.min(documents.length - 1, index)));
+    const place = Math.max(0, Math.min(documents.length - 1, index));
+    setChosen({ name: nameOf(documents[place]), place });
   };
   const move = (step) => choose(at + step);
 
@@ -108,7 +115,7 @@ function Review({ data, run, rights, hold, pin }) {
     pin();
     const body = { run, doc_id: current.doc_id, rule: current.rule, verdict, note: "" };
     if (await action.send(body)) {
-      setMine((old) => ({ ...old, [`${current.rule} ${current.doc_id}`]: verdict }));
+      setMine((old) => ({ ...old, [nameOf(current)]: verdict }));
       if (verdict) move(1);
     }
   };
@@ -134,14 +141,15 @@ function Review({ data, run, rights, hold, pin }) {
     list.current?.children[at]?.scrollIntoView?.({ block: "nearest" });
   }, [at]);
 
+  useEffect(() => {
+    if (focus) whole.current?.focus({ preventScroll: true });
+  }, [focus, data]);
+
   return box(
     {
+      ref: whole,
       tabIndex: 0,
       onKeyDown: onKey,
-      onFocus: () => hold(true),
-      onBlur: (event) => hold(event.currentTarget.contains(event.relatedTarget)),
-      onMouseEnter: () => hold(true),
-      onMouseLeave: (event) => hold(event.currentTarget.contains(globalThis.document.activeElement)),
       "aria-label": t("removed.keys_label"),
       display: "grid",
       gridTemplateColumns: "17rem minmax(0, 1fr)",
@@ -160,7 +168,7 @@ function Review({ data, run, rights, hold, pin }) {
       },
       ...documents.map((entry, index) =>
         h(ListEntry, {
-          key: `${entry.rule} ${entry.doc_id}`,
+          key: nameOf(entry),
           document: entry,
           chosen: index === at,
           onChoose: () => choose(index),
@@ -204,6 +212,10 @@ function Review({ data, run, rights, hold, pin }) {
   );
 }
 
+function DeniedHere({ rights }) {
+  return rights.known && rights.whyAct ? box({ px: 3, pb: 2 }, h(Denied, { why: rights.whyAct })) : null;
+}
+
 export function Removed({ run, layer, every, rights }) {
   const { t } = useText();
   const [read, write] = useQuery();
@@ -221,7 +233,11 @@ export function Removed({ run, layer, every, rights }) {
     { run: run.run, layer, rule, n: SHOWN, seed },
     { every: held ? 0 : untilComplete(live ? REFRESH_MS : 0), keep: true },
   );
-  const more = poll.data !== null && poll.data.documents.length > 0;
+  // Every action makes all blocks ask anew, so it is not enough to ask no more by the clock.
+  const kept = useRef({ of: "", data: null });
+  if (!held || kept.current.of !== shown) kept.current = { of: poll.data && !poll.stale ? shown : "", data: poll.data };
+  const data = kept.current.data;
+  const more = data !== null && data.documents.length > 0;
   return h(
     Panel,
     {
@@ -229,12 +245,16 @@ export function Removed({ run, layer, every, rights }) {
       title: t("removed.title"),
       note: allowed && live ? t(held ? "removed.held" : "removed.live") : null,
       flush: more,
+      onFocus: () => setNear(true),
+      onBlur: (event) => setNear(event.currentTarget.contains(event.relatedTarget)),
+      onMouseEnter: () => setNear(true),
+      onMouseLeave: (event) => setNear(event.currentTarget.contains(globalThis.document.activeElement)),
       aside:
-        poll.data &&
+        data &&
         row(
           {},
           h(RuleChoice, {
-            rules: poll.data.rules,
+            rules: data.rules,
             value: rule,
             onChange: (name) => write({ rule: name }, { replace: true }),
           }),
@@ -247,12 +267,13 @@ export function Removed({ run, layer, every, rights }) {
     },
     rights.known && !rights.text
       ? h(Empty, { icon: "person" }, rights.whyText)
-      : h(Loaded, { poll, lines: 5 }, (data) =>
+      : h(Loaded, { poll: { ...poll, data }, lines: 5 }, () =>
           data.documents.length === 0
             ? h(Empty, { title: t("removed.none") }, t(run.state === "PLANNED" ? "removed.none_yet" : "removed.none_next"))
             : box(
                 {},
-                h(Review, { key: shown, data, run: run.run, rights, hold: setNear, pin: () => setPinned(shown) }),
+                h(Review, { key: shown, data, run: run.run, rights, pin: () => setPinned(shown), focus: seed > 0 && !poll.stale }),
+                h(DeniedHere, { rights }),
                 row(
                   { px: 3, py: 2, borderTopWidth: 1, borderColor: "border", gap: 3 },
                   h(Verdicts, { run: run.run, rule }),

@@ -47,11 +47,13 @@ function jump(id) {
   target?.querySelector("button, a, [tabindex]")?.focus({ preventScroll: true });
 }
 
-function Decision({ decision, run }) {
+/** In orange for those who may decide; for others only the way to where it stands. */
+function Decision({ decision, run, rights }) {
   const words = useText();
   const { t } = words;
   const label = t(`decision.${decision.kind}`, { count: decision.count, version: decision.version ?? "" });
-  const props = { size: "sm", variant: "solid", colorPalette: "warning", title: decision.reasons?.map((reason) => reasonWords(reason, words)).join("\n") };
+  const look = rights.act ? { variant: "solid", colorPalette: "warning" } : { variant: "outline" };
+  const props = { size: "sm", ...look, title: decision.reasons?.map((reason) => reasonWords(reason, words)).join("\n") };
   const inside = [label, h(Icon, { name: "arrow", key: "icon" })];
   if (decision.kind === "approve") {
     const to = productPath({ view: "versions", dataset: run.dataset, version: decision.version });
@@ -61,7 +63,7 @@ function Decision({ decision, run }) {
   return h(UI.Button, { ...props, onClick: () => jump(place) }, ...inside);
 }
 
-export function Sentence({ run }) {
+export function Sentence({ run, rights }) {
   const words = useText();
   const { t, f } = words;
   const decisions = run.decisions ?? [];
@@ -106,7 +108,7 @@ export function Sentence({ run }) {
         row(
           { gap: 2 },
           text({ fontSize: "sm", fontWeight: "medium" }, t("decision.wait", { count: decisions.length })),
-          ...decisions.map((decision) => h(Decision, { key: `${decision.kind}${decision.version}`, decision, run })),
+          ...decisions.map((decision) => h(Decision, { key: `${decision.kind}${decision.version}`, decision, run, rights })),
         ),
     ),
     !ended &&

@@ -43,7 +43,7 @@ export default {
   "progress.run": "{progress} of the run",
   "rights.asking": "Asking what you may do…",
   "rights.no_act": "You may look, but not act: that needs the right to edit runs of the DAGs of {dataset}.",
-  "rights.no_text": "You may not read document text of {dataset}. Ask an administrator for the right to it.",
+  "rights.no_text": "The text is withheld: reading documents of {dataset} takes the right to create runs of its DAGs. Ask an administrator.",
   "run_state.AWAITING_APPROVAL": "Awaiting approval",
   "run_state.CANCELLED": "Cancelled",
   "run_state.FAILED": "Failed",

@@ -40,7 +40,7 @@ export default {
   "progress.run": "整个运行的 {progress}",
   "rights.asking": "正在查询您的权限…",
   "rights.no_act": "您只能查看，不能操作：操作需要编辑 {dataset} 的 DAG 运行的权限。",
-  "rights.no_text": "您无权阅读 {dataset} 的文档正文，请向管理员申请。",
+  "rights.no_text": "正文未显示：阅读 {dataset} 的文档需要创建其 DAG 运行的权限，请向管理员申请。",
   "run_state.AWAITING_APPROVAL": "等待审批",
   "run_state.CANCELLED": "已取消",
   "run_state.FAILED": "失败",
