@@ -75,7 +75,7 @@ def _tell(found: dict[str, Any]) -> None:
     whole = found["documents_of_run"]
     OUT.print(
         "\nFalse candidates are those among these documents; a document has more of them in a larger corpus."
-        + ("" if found["pairs"] else f" 'all µs' estimates that for the run's {whole:,} documents.")
+        + ("" if found["pairs"] else f" 'all µs' is the most it may cost with the run's {whole:,}.")
         + f"\n{found['recommendation']['sentence']}",
         markup=False,
     )

@@ -25,7 +25,7 @@ _AT_ONCE, _BYTES_AT_ONCE = 1_000, 32 << 20
 _WARM = 16
 _NEAR_BEST = 0.02
 _CHEAPER = 0.9
-"""Another setting is worth a change only where it costs less than so much of the job's own."""
+"""A setting costs less than another where it costs less than so much of it."""
 Progress = Callable[[int, int], None]
 
 
@@ -141,8 +141,8 @@ def _row(trial: Trial, times: float) -> dict[str, Any]:
 
     Args:
         trial: after all its copies.
-        times: as many documents as these are in the run. A document meets so many times more candidates
-            there, so comparing costs so many times more; signing and finding buckets do not.
+        times: as many documents as these are in the run. A document meets at most so many times more
+            candidates there, so comparing costs at most so much more; signing and finding buckets do not.
 
     """
     among, m = trial.among_documents(), trial.variant.settings.dedup.minhash
@@ -199,9 +199,11 @@ def recommend(rows: list[dict[str, Any]], kinds: tuple[str, ...]) -> dict[str, A
     own = next(row for row in rows if row["own"])
     best = max(recall(row) for row in rows)
     good = [row for row in rows if recall(row) >= best - _NEAR_BEST]
-    cheapest = min(good, key=cost)
+    least = min(map(cost, good))
+    # Clocks waver: costs within a tenth of each other count as equal, and the one that finds most is taken.
+    cheapest = max((row for row in good if _CHEAPER * cost(row) <= least), key=recall)
     what = "labelled pairs" if kinds == (LABELLED,) else "copies with up to 5 % of their characters edited"
-    if own in good and cost(cheapest) >= _CHEAPER * cost(own):
+    if own in good and least >= _CHEAPER * cost(own):
         chosen = own
         sentence = (
             f"Keep {own['name']}: it finds {recall(own):.1%} of {what}, the best setting {best:.1%}, and none"

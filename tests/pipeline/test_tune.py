@@ -185,4 +185,5 @@ def test_the_advice() -> None:
     assert (
         recommend([own, row("a", 0.99, 90), row("b", 0.98, 80)], ("k",))["name"] == "b"
     )  # the cheaper of two
+    assert recommend([own, row("a", 0.98, 80), row("b", 0.99, 85)], ("k",))["name"] == "b"  # costs are equal
     assert recommend([own, row("a", 0.5, 1)], ("k",))["name"] == "own"  # cheap and blind
