@@ -9,14 +9,16 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, get_args, get_origin
 
-import yaml
 from pydantic import BaseModel, ValidationError
 
 from dataflow_ops.errors import ConfigError
+from dataflow_ops.plain_yaml import MAX_BYTES, Unreadable, read_yaml
 from dataflow_ops.settings import JobSettings, SourceSettings
 
 OF_RUNS = "interval"
 """The section that a run adds to its own copy of the settings."""
+SHOWN = 400
+"""Most characters of a wrong value in a message."""
 
 
 def load_job(
@@ -34,10 +36,10 @@ def load_job(
     """
     path = Path(path)
     try:
-        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+        raw = read_yaml(_text(path))
     except OSError as e:
         raise ConfigError(f"{path}: can't be read ({e.strerror})") from e
-    except (yaml.YAMLError, UnicodeDecodeError) as e:
+    except (Unreadable, UnicodeDecodeError) as e:
         raise ConfigError(f"{path}: not valid YAML: {e}") from e
     if not isinstance(raw, dict):
         raise ConfigError(f"{path}: a job file is a mapping with at least 'dataset: {{id: …}}'")
@@ -60,6 +62,15 @@ def load_job(
     return parse_job(raw, str(path), overrides)
 
 
+def _text(path: Path) -> str:
+    """A file's text; of one that is far too long only the start, which is refused for its length."""
+    if path.exists() and not path.is_file():  # a pipe would be waited for
+        raise ConfigError(f"{path}: not a file")
+    with path.open("rb") as file:
+        data = file.read(MAX_BYTES + 1)
+    return data.decode("utf-8", "strict" if len(data) <= MAX_BYTES else "replace")
+
+
 def parse_job(raw: Mapping[str, Any], where: str = "job", overrides: Sequence[str] = ()) -> JobSettings:
     """Validate a mapping as a job.
 
@@ -80,11 +91,16 @@ def parse_job(raw: Mapping[str, Any], where: str = "job", overrides: Sequence[st
             message = re.sub(r"^Value error, ", "", problem["msg"])
             if problem["type"] == "extra_forbidden":
                 message = _unknown(str(place[-1]), _known_keys(place[:-1]))
-            shown = "" if isinstance(problem["input"], dict) else f" (given: {problem['input']!r})"
+            shown = "" if isinstance(problem["input"], dict) else f" (given: {_short(problem['input'])})"
             blamed = next((f"--set {p}" for p in overrides if _concerns(p, place)), where)
             lines.setdefault(blamed, []).append(f"  {_named(place, raw)}: {message}{shown}")
         text = "\n".join(f"{blamed}:\n" + "\n".join(found) for blamed, found in lines.items())
         raise ConfigError(text) from e
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
 
 def _concerns(pair: str, place: tuple[int | str, ...]) -> bool:
@@ -146,6 +162,6 @@ def _override(raw: dict[str, Any], pair: str) -> None:
         if not isinstance(target, dict):
             raise ConfigError(f"--set {pair!r}: '{part}' is not a section")
     try:
-        target[last] = yaml.safe_load(value)
-    except yaml.YAMLError as e:
+        target[last] = read_yaml(value)
+    except Unreadable as e:
         raise ConfigError(f"--set {pair!r}: the value is not YAML: {e}") from e

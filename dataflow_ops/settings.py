@@ -11,7 +11,7 @@ from pydantic import Field, field_validator, model_validator
 
 from dataflow_ops.dates import check_template, has_date
 from dataflow_ops.section import Section
-from dataflow_ops.timing import IntervalSettings, RetentionSettings, ScheduleSettings
+from dataflow_ops.timing import IntervalSettings, RetentionSettings, ScheduleSettings, check_zone
 
 BY_DAY = ("files", "jsonl", "parquet", "warc")
 """Kinds of sources that take ``{date}``."""
@@ -26,6 +26,11 @@ class DatasetSettings(Section):
     """Name of the source when ``sources`` does not name one itself."""
     description: str = ""
     timezone: str = "UTC"
+
+    @field_validator("timezone")
+    @classmethod
+    def _is_known(cls, value: str) -> str:
+        return check_zone(value)
 
 
 class SourceSettings(Section):

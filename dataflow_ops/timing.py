@@ -6,6 +6,7 @@ import datetime as dt
 import re
 from collections.abc import Mapping
 from typing import Annotated
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field, field_validator
 
@@ -13,6 +14,19 @@ from dataflow_ops.section import Section
 
 CRON_NAMES = ("@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly")
 _CRON = re.compile(r"[\dA-Za-z*/,\-#?]+( [\dA-Za-z*/,\-#?]+){4}")
+
+
+def check_zone(name: str) -> str:
+    """A time zone's name, as it came.
+
+    Raises:
+        ValueError: this machine knows no such zone.
+    """
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as e:
+        raise ValueError("no time zone of this name; write it as Asia/Shanghai, Europe/Berlin or UTC") from e
+    return name
 
 
 class ScheduleSettings(Section):

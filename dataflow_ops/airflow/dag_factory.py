@@ -21,8 +21,10 @@ from dataflow_ops.airflow.params import form
 from dataflow_ops.airflow.places import RETRIES
 from dataflow_ops.airflow.retry import OnlyWhereItHelps
 from dataflow_ops.airflow.steps import CPU, LAYER_TITLES, shown
+from dataflow_ops.errors import ConfigError
 from dataflow_ops.job_file import load_job
 from dataflow_ops.pipeline.flow import LAYERS, STEPS
+from dataflow_ops.settings import JobSettings
 
 Mode = Literal["full", "incremental"]
 
@@ -38,7 +40,15 @@ SINCE: Final = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
 """Airflow makes no task of a run of an earlier day; a backfill may reach far back."""
 
 
-def corpus_dag(job: Path, home: Path, *, mode: Mode = "full", cores: int = 1, retries: int = RETRIES) -> DAG:
+def corpus_dag(
+    job: Path,
+    home: Path,
+    *,
+    mode: Mode = "full",
+    cores: int = 1,
+    retries: int = RETRIES,
+    settings: JobSettings | None = None,
+) -> DAG:
     """The DAG ``<dataset>__<mode>`` of one job file.
 
     Task groups follow the layers; each step is one mapped task over the bundles of partitions that
@@ -51,13 +61,16 @@ def corpus_dag(job: Path, home: Path, *, mode: Mode = "full", cores: int = 1, re
         mode: ``full`` (weekly unless the job says otherwise) or ``incremental`` (daily).
         cores: worker processes inside one task.
         retries: of each Airflow task; they cover lost workers, what fails in a chunk is tried again inside.
+        settings: what the job file says, where it was read already.
 
     Raises:
         ConfigError: the job file is wrong; it says where.
     """
-    settings = load_job(job)
+    settings = settings or load_job(job)
     dataset, zone = settings.dataset.id, settings.dataset.timezone
     cron = getattr(settings.schedule, mode)
+    if cron is not None:
+        _check_schedule(mode, cron, zone)
     common = {"home": str(home), "dataset": dataset}
     with DAG(
         dag_id=f"{dataset}__{mode}",
@@ -100,6 +113,29 @@ def corpus_dag(job: Path, home: Path, *, mode: Mode = "full", cores: int = 1, re
         gate = Gate(task_id="gate", task_display_name="Gate · 结论", trigger_rule="all_done", **common)
         last >> publish >> approval >> gate
     return dag
+
+
+def _check_schedule(mode: Mode, cron: str, zone: str) -> None:
+    """Ask Airflow for the next run, as its DAG processor will: what it can't answer takes all DAGs along.
+
+    Raises:
+        ConfigError: no cron expression, one that never comes, or a time zone that Airflow does not know.
+    """
+    import pendulum
+    from airflow.exceptions import AirflowTimetableInvalid
+    from airflow.timetables.base import TimeRestriction
+    from airflow.timetables.interval import CronDataIntervalTimetable as Timetable
+
+    try:
+        timetable = Timetable(cron, timezone=zone)
+        timetable.validate()
+        since = TimeRestriction(pendulum.instance(SINCE), None, catchup=False)
+        timetable.next_dagrun_info(last_automated_data_interval=None, restriction=since)
+    except (AirflowTimetableInvalid, ValueError, OSError) as e:
+        raise ConfigError(
+            f"schedule.{mode} {cron!r} in time zone {zone} gives no moment ({e}); write minute, hour, day,"
+            " month and weekday, like '0 3 * * 0'"
+        ) from e
 
 
 def _steps(start: Start, cores: int, common: dict[str, str]) -> Any:

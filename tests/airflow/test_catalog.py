@@ -23,7 +23,8 @@ def jobs(tmp_path: Path) -> Path:
     write(
         tmp_path, "c_variable.yaml", "dataset: {id: c}\nsources: [{kind: files, path: $NO_SUCH_VARIABLE/x}]\n"
     )
-    write(tmp_path, "d_again.yaml", "dataset: {id: web}\n")
+    write(tmp_path, "d_twice.yaml", "dataset: {id: twice}\n")
+    write(tmp_path, "d_again.yaml", "dataset: {id: twice}\n")
     write(tmp_path, "e_no_yaml.yaml", "dataset: {id: [\n")
     write(tmp_path, "f_code.yaml", "dataset: {id: code}\nschedule: {full: '5 4 * * 1', incremental: null}\n")
     write(tmp_path, "notes.txt", "no job\n")
@@ -65,17 +66,60 @@ def test_each_broken_file_is_named_with_its_reason(jobs: Path) -> None:
     from dataflow_ops.airflow.catalog import broken, tell_broken
 
     found = broken(jobs)
-    assert sorted(found) == ["b_typo.yaml", "c_variable.yaml", "d_again.yaml", "e_no_yaml.yaml"]
+    assert sorted(found) == [
+        "b_typo.yaml",
+        "c_variable.yaml",
+        "d_again.yaml",
+        "d_twice.yaml",
+        "e_no_yaml.yaml",
+    ]
     assert "shingel_size" in found["b_typo.yaml"]
     assert "NO_SUCH_VARIABLE is not set" in found["c_variable.yaml"]
-    assert "'web' is that of jobs/a_web.yaml already" in found["d_again.yaml"]
+    for name in ("d_again.yaml", "d_twice.yaml"):
+        assert "'twice' is named by jobs/d_again.yaml and jobs/d_twice.yaml: none" in found[name]
     assert "YAML" in found["e_no_yaml.yaml"]
     with pytest.raises(
-        ConfigError, match=r"4 job file\(s\) give no DAG; the others are not concerned"
+        ConfigError, match=r"5 job file\(s\) give no DAG; the others are not concerned"
     ) as told:
         tell_broken(jobs)
     assert all(name in str(told.value) for name in found)
-    assert "a_web" not in str(told.value).replace("jobs/a_web.yaml already", "")
+    assert "a_web" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("dataset: {id: bad, timezone: Mars/Base}\n", "dataset.timezone: no time zone"),
+        ("dataset: {id: bad}\nschedule: {full: '99 9 * * *'}\n", "schedule.full '99 9 * * *'"),
+        ("dataset: {id: bad}\nschedule: {incremental: '0 0 31 2 *'}\n", "schedule.incremental '0 0 31 2 *'"),
+        ("dataset: " + "[" * 900 + "]" * 900, "levels deep"),
+        ('dataset: {id: bad, description: "a\\0b"}\n', "NUL"),
+    ],
+)
+def test_whatever_is_wrong_with_a_job_is_its_own_error(tmp_path: Path, text: str, told: str) -> None:
+    from dataflow_ops.airflow.catalog import broken
+
+    write(tmp_path, "bad.yaml", text)
+    write(tmp_path, "good.yaml", "dataset: {id: good}\n")
+    assert sorted(dags_of(tmp_path)) == ["good__full", "good__incremental"]
+    assert list(broken(tmp_path)) == ["bad.yaml"]
+    assert told in broken(tmp_path)["bad.yaml"]
+
+
+def test_an_error_that_nobody_foresaw_leaves_the_others_alone(
+    jobs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever making one DAG may raise one day."""
+    from dataflow_ops.airflow import catalog, dag_factory
+
+    def made(job: Path, *arguments: Any, **named: Any) -> Any:
+        if job.name == "a_web.yaml":
+            raise RecursionError("too deep")
+        return dag_factory.corpus_dag(job, *arguments, **named)
+
+    monkeypatch.setattr(catalog, "corpus_dag", made)
+    assert sorted(dags_of(jobs)) == ["code__full", "code__incremental"]
+    assert "RecursionError: too deep" in catalog.broken(jobs)["a_web.yaml"]
 
 
 def test_folders_without_broken_files_say_nothing(tmp_path: Path) -> None:
@@ -115,11 +159,12 @@ def test_schedules_are_the_jobs_own_in_the_data_sets_time_zone(jobs: Path) -> No
 
 def test_the_form_is_typed_and_explained_in_both_languages(jobs: Path) -> None:
     params = dags_of(jobs)["web__incremental"].params
-    assert list(params) == ["until", "overrides", "promote", "priority", "dry_run"]
+    assert list(params) == ["until", "priority", "dry_run", "overrides", "promote"]
     for name in params:
         param = params.get_param(name)
-        assert {"title", "section", "type"} <= set(param.schema), name
-        for text in (param.schema["title"], param.schema["section"], param.description):
+        assert {"title", "type"} <= set(param.schema), name
+        assert ("section" in param.schema) == (name in ("overrides", "promote")), "others are in sight"
+        for text in (param.schema["title"], param.schema.get("section", "a 一"), param.description):
             assert any("一" <= c <= "鿿" for c in text), f"{name}: {text}"
             assert any("a" <= c <= "z" for c in text), f"{name}: {text}"
     until = params.get_param("until").schema
