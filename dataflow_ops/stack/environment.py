@@ -113,6 +113,10 @@ def environment(settings: StackSettings, places: Places, keys: Keys) -> dict[str
         "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": str(tuning.dag_refresh_s),
         "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": str(tuning.dag_refresh_s),
         "AIRFLOW__DAG_PROCESSOR__PARSING_PROCESSES": "1",
+        # All job files are one DAG file. 200 jobs take 4 s of one core to read, 40 s to hand over, and many
+        # times that beside full workers; a file that runs out of time loses all its DAGs.
+        "AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT": "300",
+        "AIRFLOW__DAG_PROCESSOR__DAG_FILE_PROCESSOR_TIMEOUT": "1200",
         "AIRFLOW__TRIGGERER__CAPACITY": str(tuning.triggers),
         "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
         **settings.environment,
