@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from dataflow_ops.errors import ConfigError
-from dataflow_ops.kernels.arrow import I64
+from dataflow_ops.kernels.arrow import I64, U64
 from dataflow_ops.observe.ids import draw_order
 from dataflow_ops.pipeline.opened import OpenRun
 from dataflow_ops.values import Output
@@ -143,7 +143,7 @@ def _of(run: OpenRun, kind: str, chunk: str) -> Output:
     return run.index.output(step, kind, chunk)
 
 
-def _kept(run: OpenRun) -> Iterator[tuple[str, I64, np.ndarray]]:  # type: ignore[type-arg]
+def _kept(run: OpenRun) -> Iterator[tuple[str, I64, U64]]:
     """Chunk, its kept rows and their place in the draw."""
     sources = run.sources
     by_source: dict[str, list[str]] = {}
