@@ -205,3 +205,9 @@ class StackError(DataFlowError):
 
 class VersionError(DataFlowError):
     """The version asked for is missing, damaged or not allowed to become current."""
+
+
+class BaseDamaged(VersionError):
+    """What the versions below an incremental run left is damaged or gone; only a full run makes it anew."""
+
+    systemic = True

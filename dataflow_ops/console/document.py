@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from dataflow_ops.errors import CorruptOutput
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dataflow_ops.errors import ConfigError, CorruptOutput
 from dataflow_ops.observe.evidence import RuleNote
 from dataflow_ops.observe.lineage import Lineage, find
 from dataflow_ops.pipeline.find import read_texts
 from dataflow_ops.pipeline.home import Home
 from dataflow_ops.pipeline.look import rule_notes
 from dataflow_ops.pipeline.version_reader import OpenVersion, open_version
+from dataflow_ops.schema import DOC_ID
 from dataflow_ops.state.store import StateStore
 
 MAX_TEXT = 200_000
@@ -57,13 +62,8 @@ def document(
         ConfigError: nothing in the version has this id or URL, or several documents have it.
         VersionError: no such version.
     """
-    opened = open_version(home, state, version, dataset)
+    opened, found, kept = _found(open_version(home, state, version, dataset), doc_id)
     notes = rule_notes(opened.steps)
-    try:
-        found = find(opened.reader, doc_id, notes)
-        kept = True
-    except CorruptOutput:
-        found, kept = find(opened.lineage_reader, doc_id), False
     text = _text(opened, found) if with_text else None
     return {
         "doc_id": found.doc_id,
@@ -78,7 +78,7 @@ def document(
         "url": found.url,
         "duplicates": found.copies,
         "survivor": found.survivor_id or None,
-        "survivor_detail": _survivor(found),
+        "survivor_detail": _survivor(found, opened.settings.dedup.verify.min_similarity),
         "shard": found.shard or None,
         "labels": {k: v for k, v in found.labels.items() if k not in ("verdict", "copies", "text_bytes")},
         "detail": found.detail
@@ -87,6 +87,45 @@ def document(
         "text": text,
         "cli": f"dataflow lineage {found.doc_id} --run {opened.run.run_id}",
     }
+
+
+def _found(top: OpenVersion, doc_id: str) -> tuple[OpenVersion, Lineage, bool]:
+    """The part of a version that has a document, its lineage there, and whether all that tells is kept."""
+    for place, part in enumerate(top.parts[::-1], 1):
+        try:
+            opened, found, kept = _in(part, doc_id)
+        except ConfigError:
+            if place == len(top.parts):
+                raise
+            continue
+        if (
+            found.doc_id
+            and pc.is_in(pa.scalar(bytes.fromhex(found.doc_id), DOC_ID), value_set=part.hidden).as_py()
+        ):
+            raise ConfigError(
+                f"document {found.doc_id} of {part.record.version_id} was replaced: its file was read again"
+            )
+        if found.survivor_id and found.survivor is None:
+            found = replace(found, survivor=_below(top, found.survivor_id))
+        return opened, found, kept
+    raise AssertionError("a version has at least one part")
+
+
+def _below(top: OpenVersion, doc_id: str) -> Lineage | None:
+    """A survivor in a version below: by its lineage alone."""
+    for part in top.parts[::-1]:
+        try:
+            return find(part.lineage_reader, doc_id)
+        except ConfigError:
+            continue
+    return None
+
+
+def _in(version: OpenVersion, doc_id: str) -> tuple[OpenVersion, Lineage, bool]:
+    try:
+        return version, find(version.reader, doc_id, rule_notes(version.steps)), True
+    except CorruptOutput:
+        return version, find(version.lineage_reader, doc_id), False
 
 
 def _steps(found: Lineage, notes: Sequence[RuleNote]) -> list[dict[str, Any]]:
@@ -154,13 +193,14 @@ def _real(value: float | None) -> float | None:
     return None if value is None or not math.isfinite(value) else value
 
 
-def _survivor(found: Lineage) -> dict[str, Any] | None:
+def _survivor(found: Lineage, enough: float) -> dict[str, Any] | None:
     if not found.survivor_id:
         return None
     other = found.survivor
     return {
         "doc_id": found.survivor_id,
         "similarity": _real(found.similarity),
+        "enough": enough if found.rule == "near" else None,
         "status": _STATUS[other.fate] if other is not None else None,
         "source": other.source_id if other is not None else None,
         "file": other.path if other is not None else None,

@@ -16,7 +16,7 @@ from dataflow_ops.pipeline import find
 from dataflow_ops.pipeline.home import Home, open_home
 from dataflow_ops.pipeline.probe import probe
 from dataflow_ops.pipeline.version_reader import OpenVersion, open_version
-from dataflow_ops.pipeline.version_states import INCREMENT, PUBLISHED
+from dataflow_ops.pipeline.version_states import PUBLISHED
 from dataflow_ops.state.records import VersionRecord
 from dataflow_ops.state.store import StateStore
 
@@ -57,7 +57,8 @@ def search(
     with_text: bool | Callable[[str], bool] = True,
     readable: Callable[[str], bool] | None = None,
 ) -> dict[str, Any]:
-    """Look for something in each data set: in its current version, and in the increments published since.
+    """Look for something in each data set: in its current version with those below it, and in the increments
+    published since.
 
     Args:
         home: where they are.
@@ -140,12 +141,12 @@ def _versions(
     if version is not None:
         opened = open_version(home, state, version, dataset)
         if readable is None or readable(opened.record.dataset):
-            yield opened
+            yield from opened.parts
         return
     for name in sorted({v.dataset for v in state.versions(dataset)}):
         if readable is None or readable(name):
             opened = open_version(home, state, None, name)
-            yield opened
+            yield from opened.parts
             for record in _increments(state.versions(name), opened.record):
                 yield open_version(home, state, record.version_id, name)
 
@@ -156,7 +157,7 @@ def _increments(versions: Sequence[VersionRecord], base: VersionRecord) -> list[
         v
         for v in versions
         if v.version_id != base.version_id
-        and v.mode == INCREMENT
+        and v.is_increment
         and v.state == PUBLISHED
         and v.created_at > base.created_at
     ][:INCREMENTS]
@@ -171,11 +172,16 @@ def _find(version: OpenVersion, how: By, query: str) -> find.Found:
 
 
 def _rows(version: OpenVersion, found: find.Found, with_text: bool) -> list[dict[str, Any]]:
+    import pyarrow.compute as pc
+
     domains = {s["source_id"]: s["domain"] for s in version.manifest["job"]["sources"]}
     out = []
     for chunk, rows in sorted(found.rows.items()):
         at = sorted(rows)
-        fates = version.reader.read_rows(version.lineage[chunk], at).to_pylist()
+        fates = version.reader.read_rows(version.lineage[chunk], at)
+        replaced = pc.is_in(fates["doc_id"], value_set=version.hidden).to_pylist()
+        at = [row for row, gone in zip(at, replaced, strict=True) if not gone]
+        fates = [fate for fate, gone in zip(fates.to_pylist(), replaced, strict=True) if not gone]
         labels = _labels(version, chunk, [fate["doc_id"] for fate in fates])
         texts = _texts(version, chunk, at, found) if with_text else {}
         for row, fate in zip(at, fates, strict=True):
@@ -195,6 +201,7 @@ def _rows(version: OpenVersion, found: find.Found, with_text: bool) -> list[dict
                     "layer": None if fate["fate"] == "exported" else _LAYERS.get(fate["step"], "mix"),
                     "survivor": fate["survivor_id"].hex() if fate["survivor_id"] else None,
                     "similarity": found.similar.get((chunk, row)),
+                    "enough": version.settings.dedup.verify.min_similarity,
                     "exact": (chunk, row) in found.exact,
                     "shard": fate["shard"] or None,
                     "snippet": _snippet(texts.get(row)),
@@ -218,6 +225,7 @@ def _dead(version: OpenVersion, row: Mapping[str, Any], domains: Mapping[str, st
         "layer": "parse" if row["step"] == "parse" else row["step"],
         "survivor": None,
         "similarity": None,
+        "enough": None,
         "exact": False,
         "shard": None,
         "snippet": None,

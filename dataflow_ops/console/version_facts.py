@@ -55,7 +55,8 @@ def _facts(root: str, uri: str, sha256: str) -> VersionFacts:
     domains = [
         {
             "domain": name,
-            "documents": documents.get(name, cell["rows"]),
+            # What builds on another counts them itself: its plan is of its own documents.
+            "documents": cell.get("documents", documents.get(name, cell["rows"])),
             "tokens": cell["tokens"],
             "share": cell["tokens"] / whole,
         }

@@ -13,7 +13,7 @@ from dataflow_ops.console.today import reasons
 from dataflow_ops.console.version_facts import drift_of, facts_of
 from dataflow_ops.errors import ConfigError, VersionError
 from dataflow_ops.pipeline.home import Home
-from dataflow_ops.pipeline.version_states import INCREMENT, REJECTED, REMOVED, SHOWN_WAITING, became, shown
+from dataflow_ops.pipeline.version_states import REJECTED, REMOVED, SHOWN_WAITING, became, shown
 from dataflow_ops.pipeline.version_trail import Trail, trail
 from dataflow_ops.pipeline.versions import VersionBook
 from dataflow_ops.state.records import VersionRecord
@@ -88,6 +88,7 @@ def _version(
         "before": order.before.get(name),
         "left": _left(order.left.get(name)),
         "mode": run.mode if run else None,
+        "base": record.base,
         "data_date": run.data_date if run else None,
         "run": record.run_id,
         "dag_id": dag_id,
@@ -193,7 +194,7 @@ def _refuse(action: Action, record: VersionRecord) -> None:
     if action == "reject" and record.is_current:
         raise fault(VersionError, "is_current", version=name)
     if action == "rollback":
-        if record.mode == INCREMENT:
+        if record.is_increment:
             raise fault(VersionError, "increment_never_current", version=name)
         if stands in (REJECTED, REMOVED):
             raise fault(VersionError, "bad_state_rollback", version=name, stands=stands)

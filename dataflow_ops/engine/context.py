@@ -11,6 +11,7 @@ from typing import Protocol
 
 import psutil
 
+from dataflow_ops.engine.base_records import BasePart
 from dataflow_ops.protocols import Step
 from dataflow_ops.settings import JobSettings
 from dataflow_ops.state.database import PATIENCE_S
@@ -49,6 +50,7 @@ class RunContext:
         redis_url: where pause flags have a fast copy; ``None`` for none.
         patience_s: how long work waits for a state database that is away.
         urgent: its workers keep their full share of the processors; those of other runs stand back.
+        base: versions that the run builds on, the lowest first.
         disk: the operations that durability rests on; tests pass one that fails on purpose.
     """
 
@@ -63,6 +65,7 @@ class RunContext:
     redis_url: str | None = None
     patience_s: float = PATIENCE_S
     urgent: bool = False
+    base: tuple[BasePart, ...] = ()
     hooks: Hooks = field(default_factory=NoHooks)
     disk: Disk = field(default_factory=Disk)
 

@@ -65,6 +65,14 @@ class Pool(AbstractContextManager["Pool"]):
         """Use so many worker processes from the next :meth:`run` on; 0: this process."""
         self._wanted = workers
 
+    def renew(self, context: RunContext) -> None:
+        """Work for the run as it is now; workers that know it otherwise are ended. None may be busy."""
+        if self._inline is not None:
+            self._inline.close()  # type: ignore[attr-defined]
+            self._inline = None
+        self._end_workers()
+        self._context = replace(context, urgent=self._context.urgent)
+
     def set_urgent(self, urgent: bool) -> None:
         """Whether workers keep their full share of the processors. Idle ones that don't fit are replaced.
 

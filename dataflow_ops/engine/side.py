@@ -13,9 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from dataflow_ops.engine.asking import AskingFile, asked
+from dataflow_ops.engine.base_records import BASE
 from dataflow_ops.engine.inputs import OutputIndex, Pieces
 from dataflow_ops.engine.pace import Pace
-from dataflow_ops.errors import CorruptOutput, StateError
+from dataflow_ops.errors import BaseDamaged, CorruptOutput, StateError
 from dataflow_ops.protocols import Input, Step
 from dataflow_ops.storage.chunk_store import ChunkStore
 from dataflow_ops.values import Numbers
@@ -121,6 +122,10 @@ class TaskSide:
         try:
             yield
         except CorruptOutput as e:
+            if step == BASE:
+                raise BaseDamaged(
+                    f"{e}; it is of the version that this run builds on: run the job in full mode"
+                ) from e
             maker = self.index.finished(step).get(partition)
             e.producer_key = maker.key if maker is not None else ""
             raise

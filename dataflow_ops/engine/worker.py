@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Self
 
+from dataflow_ops.engine.base_records import record_source
 from dataflow_ops.engine.context import RunContext, StepBuilder
 from dataflow_ops.engine.inputs import OutputIndex
 from dataflow_ops.engine.raw import RawStore
@@ -31,7 +32,7 @@ class Worker(AbstractContextManager["Worker"]):
         self._state = StateStore(context.state_url, context.patience_s)
         self._steps: Mapping[str, Step] = build(context)
         self._used: dict[str, Step] = {}
-        self._index = OutputIndex(self._state, context.run_id)
+        self._index = OutputIndex(record_source(self._state, context.base), context.run_id)
         self._generation = 0
         blobs = LocalStore(context.root, context.disk)
         self._deps = TaskDeps(

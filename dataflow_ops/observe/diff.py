@@ -26,6 +26,9 @@ SOURCES, PARSER, RULES, DEDUP, MIXING, UNKNOWN = "sources", "parser", "rules", "
 CAUSES = (SOURCES, PARSER, RULES, DEDUP, MIXING, UNKNOWN)
 """In the order of the flow; ``unknown``: what would tell is no longer kept."""
 
+OTHER_SURVIVOR = "other survivor"
+"""Of a duplicate: the version that exports the document removed its survivor as a duplicate instead."""
+
 CHANGES = ("added", "removed", "changed")
 """``changed``: exported by both versions, with another text."""
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from dataflow_ops.observe.diff import CHANGES
+from dataflow_ops.observe.diff import CHANGES, OTHER_SURVIVOR
 
 TITLES: Mapping[str, str] = {
     "sources": "other files, or other bytes in them",
@@ -25,7 +25,9 @@ def why(row: Mapping[str, Any]) -> str:
     if row["other_fate"] == "duplicate":
         like = row["other_similarity"]
         similar = "" if like is None or row["other_rule"] == "exact" else f", similarity {like:.3f}"
-        return f"{row['other_rule']} duplicate of {_hex(row['other_survivor_id'])} in {other}{similar}"
+        told = f"{row['other_rule']} duplicate of {_hex(row['other_survivor_id'])} in {other}{similar}"
+        own = {"removed": "A", "added": "B"}[row["change"]]
+        return told + (f", where {own} removed that one" if row.get("by") == OTHER_SURVIVOR else "")
     if row["other_fate"] == "not_sampled":
         return f"kept in {other}, but not drawn by its mix"
     return f"refused in {other} by {row['other_rule']}{_comparison(row)}"

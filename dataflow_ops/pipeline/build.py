@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
+from dataflow_ops.engine.base_records import BASE
 from dataflow_ops.engine.context import RunContext
 from dataflow_ops.pipeline.flow import STEPS
 from dataflow_ops.protocols import Step
@@ -33,6 +34,8 @@ class Steps(Mapping[str, Step]):
         self._made: dict[str, Step] = {}
 
     def __getitem__(self, name: str) -> Step:
+        if name == BASE:
+            return _base()
         if name not in self._made:
             step = (
                 _discover(self._settings, self._listing) if name == "discover" else MAKE[name](self._settings)
@@ -67,6 +70,13 @@ def _discover(settings: JobSettings, listing: pa.Table | None) -> Step:
     return DiscoverStep(settings, listing if listing is not None else LISTED.empty_table())
 
 
+def _base() -> Step:
+    """Stands for the steps of the runs below: it is never run, and tells what their outputs look like."""
+    from dataflow_ops.layers.dedup.base import BaseOutputs
+
+    return BaseOutputs()
+
+
 def _fetch(settings: JobSettings) -> Step:
     from dataflow_ops.layers.ingest.fetch import FetchStep
 
@@ -98,6 +108,12 @@ def _sign(settings: JobSettings) -> Step:
     return SignStep(settings)
 
 
+def _supersede(settings: JobSettings) -> Step:
+    from dataflow_ops.layers.dedup.supersede import SupersedeStep
+
+    return SupersedeStep(settings)
+
+
 def _exact(settings: JobSettings) -> Step:
     from dataflow_ops.layers.dedup.exact import ExactStep
 
@@ -114,6 +130,12 @@ def _gather(settings: JobSettings) -> Step:
     from dataflow_ops.layers.dedup.gather import GatherStep
 
     return GatherStep(settings)
+
+
+def _recall(settings: JobSettings) -> Step:
+    from dataflow_ops.layers.dedup.recall import RecallStep
+
+    return RecallStep(settings)
 
 
 def _verify(settings: JobSettings) -> Step:
@@ -173,9 +195,11 @@ MAKE: Final[Mapping[str, Make]] = {
     "parse": _parse,
     "filter": _filter,
     "sign": _sign,
+    "supersede": _supersede,
     "exact": _exact,
     "match": _match,
     "gather": _gather,
+    "recall": _recall,
     "verify": _verify,
     "unite": _unite,
     "confirm": _confirm,

@@ -17,6 +17,7 @@ from dataflow_ops.pipeline.ahead import nothing_to_do
 from dataflow_ops.pipeline.driver import RunFailed, RunPaused, StepReport
 from dataflow_ops.pipeline.flow import STEPS, partitions, steps_until
 from dataflow_ops.pipeline.home import open_home
+from dataflow_ops.pipeline.ordered import is_ordered
 from dataflow_ops.pipeline.session import Session, create_run, data_date_of
 from dataflow_ops.state.database import PATIENCE_S
 
@@ -177,6 +178,8 @@ def run_bundle(
             return {"step": step, "tasks": 0, "skipped": 0}
         with _end_recorded(session):
             session.driver.take_up()
+            if is_ordered(step):
+                session.settle_parent()
         everything = partitions(step, session.driver.numbers(), session.driver.chunk_ids())
         mine = everything[bundle["index"] :: bundle["of"]]
         share = session.driver.input_bytes() * len(mine) // max(1, len(everything))

@@ -1,4 +1,4 @@
-"""What an incremental run takes: its day's files, or those that the last full version did not have."""
+"""What an incremental run takes: its day's files, or those that the version below it did not have."""
 
 from __future__ import annotations
 
@@ -11,30 +11,37 @@ from dataflow_ops.dates import parse_day
 from dataflow_ops.engine.inputs import OutputIndex
 from dataflow_ops.errors import ConfigError, CorruptOutput, StateError, VersionError
 from dataflow_ops.layers.ingest.listing import SAME_FILE, list_sources, without
+from dataflow_ops.pipeline.chain import UNFINISHED, records_below
+from dataflow_ops.pipeline.parent import ranges_of
 from dataflow_ops.pipeline.version_states import INCREMENT, PUBLISHED
 from dataflow_ops.schema import FILES
 from dataflow_ops.settings import JobSettings
 from dataflow_ops.state.records import VersionRecord
 from dataflow_ops.state.store import StateStore
+from dataflow_ops.storage.blob import BlobStore
 from dataflow_ops.storage.chunk_store import ChunkStore
 from dataflow_ops.timing import IntervalSettings
 
 MODES = ("full", INCREMENT)
-UNFINISHED = ("PLANNED", "RUNNING", "PAUSED", "FAILED")
-"""States of a run whose list of files may be a newer one than its version was made of."""
 
 
 def last_full(state: StateStore, dataset: str) -> VersionRecord | None:
-    """The full version that new ones are compared with: the current one, else the newest published one."""
+    """The full version that new ones are compared with: the current one, or the one at the bottom of what the
+    current one builds on; else the newest published one.
+    """
     current = state.current(dataset)
     if current is not None:
-        return current
+        return records_below(state.versions(dataset), current.version_id)[0]
     known = (v for v in state.versions(dataset) if v.mode != INCREMENT and v.state == PUBLISHED)
     return next(known, None)
 
 
 def in_interval(
-    settings: JobSettings, mode: str, data_date: str, state: StateStore | None = None
+    settings: JobSettings,
+    mode: str,
+    data_date: str,
+    state: StateStore | None = None,
+    blobs: BlobStore | None = None,
 ) -> JobSettings:
     """The settings as the run keeps them: an incremental one knows its day, and its base once and for all.
 
@@ -43,17 +50,22 @@ def in_interval(
         mode: ``full`` or ``incremental``.
         data_date: ISO date.
         state: where versions are; None where there are none yet.
+        blobs: where their manifests are.
 
     Raises:
         ConfigError: no such mode, or not a date.
+        VersionError: the current version's manifest is damaged.
     """
     if mode not in MODES:
         raise ConfigError(f"--mode {mode}: there is no such mode; use --mode full or --mode {INCREMENT}")
     day = parse_day(data_date, "--date")
     if mode != INCREMENT:
         return settings
-    base = None if state is None else last_full(state, settings.dataset.id)
-    interval = IntervalSettings(day=day, base="" if base is None else base.version_id)
+    base = (
+        None if state is None else state.current(settings.dataset.id) or last_full(state, settings.dataset.id)
+    )
+    ranges = {} if state is None or blobs is None else ranges_of(state, blobs, settings)
+    interval = IntervalSettings(day=day, base="" if base is None else base.version_id, ranges=ranges)
     return settings.model_copy(update={"interval": interval})
 
 
@@ -85,10 +97,22 @@ def listing_of(
 
 
 def _files_of(version: str, dataset: str, state: StateStore, chunks: ChunkStore) -> pa.Table:
-    record = next((v for v in state.versions(dataset) if v.version_id == version), None)
-    run = None if record is None else state.get_run(record.run_id)
-    if run is None:
-        raise VersionError(f"version {version}, on which this run builds, is gone; start a new run")
+    """Files of a version and of those below it, each as the uppermost has it that read it."""
+    known = FILES.empty_table().select(SAME_FILE)
+    try:
+        records = records_below(state.versions(dataset), version)
+    except VersionError as e:
+        raise VersionError(f"{e}; start a new run") from e
+    for record in records[::-1]:
+        older = _listed_by(record, state, chunks).combine_chunks()
+        lower = older.join(known, ["source_id", "path"], join_type="left anti")
+        known = pa.concat_tables([known, lower.select(SAME_FILE)])
+    return known
+
+
+def _listed_by(record: VersionRecord, state: StateStore, chunks: ChunkStore) -> pa.Table:
+    version, run = record.version_id, state.get_run(record.run_id)
+    assert run is not None, "a version's run is a foreign key"
     if run.state in UNFINISHED:
         raise VersionError(
             f"run {run.run_id}, which made version {version}, is {run.state} again; let it end, then go on"

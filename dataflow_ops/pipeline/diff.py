@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,9 @@ from dataflow_ops.observe.diff_text import why
 from dataflow_ops.observe.ids import id_matrix
 from dataflow_ops.pipeline.diff_files import Files
 from dataflow_ops.pipeline.home import Home, open_home
+from dataflow_ops.pipeline.tombstones import without_hidden
 from dataflow_ops.pipeline.version_reader import OpenVersion, open_version
+from dataflow_ops.schema import DOC_ID
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.values import Output
 
@@ -91,6 +94,18 @@ def diff_versions(
     }
 
 
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One version of a side (a version may build on others), with its texts by chunk."""
+
+    version: OpenVersion
+    texts: Mapping[str, Output]
+
+    @classmethod
+    def of(cls, version: OpenVersion) -> _Part:
+        return cls(version, dict(version.reader.outputs("parse", "text")))
+
+
 class _Comparison:
     """One comparison under way."""
 
@@ -98,9 +113,11 @@ class _Comparison:
         self._sides = (a, b)
         self._folder = folder
         self._files = Files(a, b)
-        self._texts = tuple(dict(side.reader.outputs("parse", "text")) for side in self._sides)
+        self._parts = tuple([_Part.of(part) for part in side.parts] for side in self._sides)
         self._gone: set[str] = set()
-        rows = sum(output.rows for side in self._sides for output in side.lineage.values())
+        every = [part for parts in self._parts for part in parts]
+        self._chunks = sorted({chunk for part in every for chunk in part.version.lineage})
+        rows = sum(output.rows for part in every for output in part.version.lineage.values())
         self._count = bucket_count(rows)
         self.tally = diff.Tally(n)
         self._exported = [0, 0]
@@ -108,13 +125,13 @@ class _Comparison:
 
     def run(self) -> dict[str, int]:
         """Compare everything; return the counts of documents."""
-        a, b = self._sides
         with (
             Buckets(self._folder, "a", diff.SIDE, self._count) as only_a,
             Buckets(self._folder, "b", diff.SIDE, self._count) as only_b,
             Buckets(self._folder, "open", diff.MOVED, self._count) as undecided,
+            Buckets(self._folder, "twins", diff.MOVED, self._count) as self._twins,
         ):
-            for chunk in sorted({*a.lineage, *b.lineage}):
+            for chunk in self._chunks:
                 rest = self._chunk(chunk, undecided)
                 for table, aside in zip(rest, (only_a, only_b), strict=True):
                     aside.add(table, _id_hashes(table))
@@ -125,6 +142,8 @@ class _Comparison:
                 self._decide(diff.absent("added", paired.only_b), undecided)
             for bucket in undecided.tables():
                 self._by_files(undecided.read(bucket))
+            for bucket in self._twins.tables():
+                self._by_survivors(self._twins.read(bucket))
         return {
             "a": self._exported[0],
             "b": self._exported[1],
@@ -150,29 +169,37 @@ class _Comparison:
 
     def _chunk(self, chunk: str, undecided: Buckets) -> tuple[pa.Table, pa.Table]:
         """Compare the documents of one chunk; give back those without a counterpart in it."""
-        lineage = [side.lineage.get(chunk) for side in self._sides]
-        texts = [by_chunk.get(chunk) for by_chunk in self._texts]
-        equal_text = texts[0] is not None and texts[1] is not None and texts[0].sha256 == texts[1].sha256
-        if equal_text and lineage[0] and lineage[1] and lineage[0].sha256 == lineage[1].sha256:
-            fates = self._sides[0].reader.read(lineage[0], columns=("fate",))
+        found = [[p for p in parts if chunk in p.version.lineage] for parts in self._parts]
+        equal_text = False
+        if [len(parts) for parts in found] == [1, 1]:
+            (one,), (other,) = found
+            lineage = [part.version.lineage[chunk] for part in (one, other)]
+            texts = [part.texts.get(chunk) for part in (one, other)]
+            equal_text = texts[0] is not None and texts[1] is not None and texts[0].sha256 == texts[1].sha256
+            whole = not len(one.version.hidden) and not len(other.version.hidden)
+        if equal_text and whole and lineage[0].sha256 == lineage[1].sha256:
+            fates = one.version.reader.read(lineage[0], columns=("fate",))
             exported = pc.sum(pc.equal(fates["fate"], "exported")).as_py() or 0
             self._exported = [count + exported for count in self._exported]
             self._same += exported
             return diff.SIDE.empty_table(), diff.SIDE.empty_table()
-        tables = [self._side(number, chunk, equal_text) for number in (0, 1)]
+        tables = [
+            pa.concat_tables([diff.SIDE.empty_table(), *(self._side(p, chunk, equal_text) for p in parts)])
+            for parts in found
+        ]
         for number, table in enumerate(tables):
             self._exported[number] += pc.sum(pc.equal(table["fate"], "exported")).as_py() or 0
         paired = diff.pair(tables[0], tables[1])
         self._count_paired(paired, undecided)
         return paired.only_a, paired.only_b
 
-    def _side(self, number: int, chunk: str, equal_text: bool) -> pa.Table:
-        side = self._sides[number]
-        output = side.lineage.get(chunk)
-        if output is None or not output.rows:
+    def _side(self, part: _Part, chunk: str, equal_text: bool) -> pa.Table:
+        side = part.version
+        output = side.lineage[chunk]
+        if not output.rows:
             return diff.SIDE.empty_table()
         table = side.reader.read(output, columns=_COLUMNS).combine_chunks()
-        text = self._texts[number].get(chunk)
+        text = part.texts.get(chunk)
         tokens = pa.nulls(table.num_rows, diff.TEXT)
         try:
             if text is not None:
@@ -183,7 +210,7 @@ class _Comparison:
             self._gone.add(chunk)
         table = table.append_column("text", tokens)
         table = table.append_column("chunk", pa.array([chunk] * table.num_rows, pa.string()))
-        return table.select(diff.SIDE.names).cast(diff.SIDE)
+        return without_hidden(table.select(diff.SIDE.names).cast(diff.SIDE), side.hidden)
 
     @staticmethod
     def _tokens(side: OpenVersion, text: Output, lineage: pa.Table, equal: bool) -> Any:
@@ -212,11 +239,35 @@ class _Comparison:
             return
         cause, by = diff.decide(moved)
         open_ = pc.equal(cause, diff.OPEN)
-        told = pc.invert(open_)
+        twin = pc.equal(cause, diff.DEDUP)
+        if (twins := moved.filter(twin)).num_rows:
+            self._twins.add(twins, _id_hashes(twins))
+        told = pc.invert(pc.or_(open_, twin))
         self.tally.add(moved.filter(told), cause.filter(told), by.filter(told), why)
         rest = moved.filter(open_)
         if rest.num_rows:
             undecided.add(rest, _id_hashes(rest))
+
+    def _by_survivors(self, moved: pa.Table) -> None:
+        """Duplicates: whether the version that exports the document removed its survivor instead."""
+        for change, parts in (("removed", self._parts[0]), ("added", self._parts[1])):
+            mine = moved.filter(pc.equal(moved["change"], change))
+            if not mine.num_rows:
+                continue
+            wanted, removed = pc.unique(mine["other_survivor_id"]), [pa.array([], DOC_ID)]
+            for part in parts:
+                for output in part.version.lineage.values():
+                    rows = part.version.reader.read(output, columns=("doc_id", "fate")).combine_chunks()
+                    lost = rows.filter(
+                        pc.and_(
+                            pc.equal(rows["fate"], "duplicate"), pc.is_in(rows["doc_id"], value_set=wanted)
+                        )
+                    )
+                    removed += without_hidden(lost, part.version.hidden)["doc_id"].chunks
+            other = pc.is_in(mine["other_survivor_id"], value_set=pa.concat_arrays(removed))
+            by = pc.if_else(other, diff.OTHER_SURVIVOR, mine["other_rule"])
+            cause = pa.array([diff.DEDUP] * mine.num_rows, pa.string())
+            self.tally.add(mine, cause, by, why)
 
     def _by_files(self, moved: pa.Table) -> None:
         told = self._files.tell(moved)
@@ -233,8 +284,7 @@ def _id_hashes(table: pa.Table) -> Any:
 def _domains(a: OpenVersion, b: OpenVersion) -> list[dict[str, Any]]:
     """Distinct documents and tokens of each domain."""
     documents, tokens = (
-        [{row["domain"]: row[key] for row in side.manifest["plan"]["domains"]} for side in (a, b)]
-        for key in ("documents", "drawn_tokens")
+        [_by_domain(side.manifest, key) for side in (a, b)] for key in ("documents", "tokens")
     )
     return [
         {
@@ -246,6 +296,14 @@ def _domains(a: OpenVersion, b: OpenVersion) -> list[dict[str, Any]]:
         }
         for name in sorted({*documents[0], *documents[1]})
     ]
+
+
+def _by_domain(manifest: Mapping[str, Any], key: str) -> dict[str, int]:
+    """Of the whole version; what builds on another has no plan of the whole, but counts it all the same."""
+    if manifest.get("base"):
+        return {name: cell[key] for name, cell in manifest["totals"]["by_domain"].items()}
+    column = "documents" if key == "documents" else "drawn_tokens"
+    return {row["domain"]: row[column] for row in manifest["plan"]["domains"]}
 
 
 def _settings(a: OpenVersion, b: OpenVersion) -> list[dict[str, Any]]:

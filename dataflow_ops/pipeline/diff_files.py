@@ -43,7 +43,8 @@ class Files:
 
     def __init__(self, a: OpenVersion, b: OpenVersion) -> None:
         self._sides = (a, b)
-        self.kept = all(side.has("fetch", "files") for side in self._sides)
+        parts = [part for side in self._sides for part in side.parts]
+        self.kept = all(part.has("fetch", "files") or not part.lineage for part in parts)
         self._lost = tuple(_lost_chunks(side) for side in self._sides)
         self._sources = tuple({s["source_id"]: s for s in side.manifest["sources"]} for side in self._sides)
         parsers = [
@@ -94,6 +95,8 @@ class Files:
     def _by_manifest(self, source_id: str, other: int) -> Told:
         """From the digests of whole sources, which manifests keep."""
         label = "AB"[other]
+        if any(side.record.base is not None for side in self._sides):
+            return Told(UNKNOWN, _GONE)
         own, others = (self._sources[side].get(source_id) for side in (1 - other, other))
         if others is None:
             return Told(SOURCES, f"{label} has no source '{source_id}'")
@@ -108,15 +111,20 @@ class Files:
         wanted = pc.unique(names)
         found: dict[str, Parts] = {}
         columns = ("source_id", "path", "start", "end", "size", "sha256", "media_type")
-        for _, output in side.reader.outputs("fetch", "files"):
-            if not output.rows:
-                continue
-            table = side.reader.read(output, columns=columns)
-            mine = file_names(table)
-            mask = pc.is_in(mine, value_set=wanted)
-            for name, row in zip(mine.filter(mask).to_pylist(), table.filter(mask).to_pylist(), strict=True):
-                part = (row["start"], row["end"], row["size"], row["sha256"], row["media_type"])
-                found.setdefault(name, []).append(part)
+        for version in side.parts[::-1]:
+            # As the uppermost version has it that read it.
+            known = set(found)
+            for _, output in version.reader.outputs("fetch", "files"):
+                if not output.rows:
+                    continue
+                table = version.reader.read(output, columns=columns)
+                mine = file_names(table)
+                mask = pc.is_in(mine, value_set=wanted)
+                rows = table.filter(mask).to_pylist()
+                for name, row in zip(mine.filter(mask).to_pylist(), rows, strict=True):
+                    part = (row["start"], row["end"], row["size"], row["sha256"], row["media_type"])
+                    if name not in known:
+                        found.setdefault(name, []).append(part)
         for parts in found.values():
             parts.sort()
         return found
@@ -132,10 +140,10 @@ def _parsed(row: Mapping[str, Any], label: str) -> str:
 
 def _lost_chunks(side: OpenVersion) -> dict[str, str]:
     """Chunk that was given up -> the step."""
-    run_id = side.run.run_id
     return {
         chunk: step
+        for part in side.parts
         for step, _, by in reversed(STEPS)
         if by == "chunk"
-        for chunk in side.state.partitions_in_state(run_id, [step], "DEAD")
+        for chunk in side.state.partitions_in_state(part.run.run_id, [step], "DEAD")
     }

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol
 
+from dataflow_ops.engine.base_records import record_source
 from dataflow_ops.engine.context import RunContext, owner_is_gone
 from dataflow_ops.engine.inputs import BySource, OutputIndex, plan_step
 from dataflow_ops.engine.pool import Pool
@@ -15,8 +16,8 @@ from dataflow_ops.engine.runner import TaskOutcome
 from dataflow_ops.engine.watching import pause_watch
 from dataflow_ops.errors import CommitUnknown, CorruptOutput, DatabaseUnavailable, LeaseLost, SourceChanged
 from dataflow_ops.layers.ingest.numbers import numbers_for
-from dataflow_ops.pipeline.flow import STEP_NAMES, partitioning, partitions
-from dataflow_ops.pipeline.tally import RunFailed, RunPaused, StepReport, Tally, error_of
+from dataflow_ops.pipeline.flow import ONLY_ABOVE, STEP_NAMES, partitioning, partitions
+from dataflow_ops.pipeline.tally import Planned, RunFailed, RunPaused, StepReport, Tally, error_of
 from dataflow_ops.protocols import Step
 from dataflow_ops.state.database import no_collections
 from dataflow_ops.state.lookup import Standings
@@ -48,21 +49,6 @@ class Reporter(Protocol):
 
     def note(self, message: str) -> None:
         """Something a person should read."""
-
-
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """A step of which done and open are told apart.
-
-    Attributes:
-        todo: tasks to be run, in order.
-        numbers: the run's ranges.
-        report: counts of what was skipped.
-    """
-
-    todo: list[TaskSpec]
-    numbers: Numbers
-    report: StepReport
 
 
 class Driver:
@@ -97,12 +83,13 @@ class Driver:
         self.has_listing = has_listing
         self._pause = pause_watch(state.hasty(), context)
         self._unclaimed: Counter[str] = Counter()
-        self.index = OutputIndex(state, context.run_id)
         self._generation = 0
+        self._look_up()
 
     def numbers(self) -> Numbers:
-        """The ranges that discover fixed for this run."""
-        return numbers_for(self.input_bytes())
+        """The ranges that discover fixed for this run; those of the version that it builds on, if any."""
+        interval = self.context.settings.interval
+        return numbers_for(self.input_bytes(), None if interval is None else interval.ranges)
 
     def input_bytes(self) -> int:
         """Unpacked bytes of the run's input."""
@@ -159,6 +146,15 @@ class Driver:
         flag = self.state.take_up(self.context.run_id)
         if flag is not None:
             raise RunPaused(f"{flag.told}, in step '{name}'", flag)
+
+    def take_over(self, context: RunContext, steps: Mapping[str, Step]) -> None:
+        """Go on with the run as it is now: it has learned what it builds on."""
+        self.context, self.steps = context, steps
+        self._look_up()
+        self.pool.renew(context)
+
+    def _look_up(self) -> None:
+        self.index = OutputIndex(record_source(self.state, self.context.base), self.context.run_id)
 
     def forget(self) -> None:
         """Earlier steps are made again: no process may go on with what it knows of their outputs."""
@@ -237,6 +233,8 @@ class Driver:
         if only is not None:
             chosen = set(only)
             wanted = [p for p in wanted if p in chosen]
+        if name in ONLY_ABOVE and not self.context.base:
+            wanted = []
         specs = self._with_retries(plan_step(step, wanted, self.index, numbers, dead, self._sources(step)))
         self.state.enqueue(self.context.run_id, specs)
         report = StepReport(name, tasks=len(specs))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow.compute as pc
@@ -11,17 +13,19 @@ import pyarrow.compute as pc
 from dataflow_ops.clients.tokenizer import load_tokenizer
 from dataflow_ops.engine.inputs import digest_of
 from dataflow_ops.layers.export.manifest import (
+    Below,
     FileEntry,
     SourceEntry,
     StepEntry,
     build_manifest,
     files_digest,
 )
+from dataflow_ops.pipeline.chain import chain_of, index_entry, indexed_outputs
 from dataflow_ops.pipeline.days import last_full
 from dataflow_ops.pipeline.flow import STEP_NAMES
 from dataflow_ops.pipeline.session import Session
-from dataflow_ops.pipeline.version_states import INCREMENT
-from dataflow_ops.state.records import StepMetrics
+from dataflow_ops.pipeline.tombstones import PATH, tombstones_of
+from dataflow_ops.state.records import INCREMENTAL, StepMetrics
 from dataflow_ops.values import Output
 
 
@@ -32,6 +36,7 @@ class Facts:
     Attributes:
         manifest: of the version.
         links: path inside the version -> published output behind it.
+        files: path inside the version -> bytes of what only it has.
         metrics: step -> sums from state.
         rule_hits: step -> rule -> records.
         dead_chunks: chunks given up.
@@ -42,6 +47,7 @@ class Facts:
     metrics: dict[str, StepMetrics]
     rule_hits: dict[str, dict[str, int]]
     dead_chunks: list[str]
+    files: dict[str, bytes] = field(default_factory=dict)
 
 
 def gather(session: Session) -> Facts:
@@ -74,6 +80,9 @@ def gather(session: Session) -> Facts:
             f"{len(dead)} chunk(s) were given up after {settings.run.max_attempts} attempts:"
             f" {', '.join(dead)}"
         )
+    below, files = _below(session)
+    if below is not None and settings.mixing.target_tokens is not None:
+        notes.append("mixing.target_tokens was met out of this run's own documents, beside those below it")
     manifest = build_manifest(
         settings=settings,
         steps=steps,
@@ -87,9 +96,40 @@ def gather(session: Session) -> Facts:
         partitions=_rows(session, "plan", "partitions"),
         notes=notes,
         dead_letters=letters,
-        increment=session.row.mode == INCREMENT,
+        base=below,
+        index=index_entry(
+            settings, session.driver.numbers(), indexed_outputs(session.state, session.context.run_id)
+        ),
+        increment=session.is_increment,
     )
-    return Facts(manifest, links, metrics, hits, dead)
+    return Facts(manifest, links, metrics, hits, dead, files)
+
+
+def _below(session: Session) -> tuple[Below | None, dict[str, bytes]]:
+    """What the run builds on, and the file of what it replaces there."""
+    parent, blobs = session.parent, session.chunks.blobs
+    if parent is None:
+        return None, {}
+    links = chain_of(session.state, blobs, session.settings.dataset.id, parent.version)
+    replaced = session.chunks.read(
+        session.driver.index.output("supersede", "tombstones", "all"), "", verify=True
+    )
+    stones = tombstones_of(replaced, links, blobs)
+    last = links[-1].manifest
+    entry = FileEntry(PATH, stones.rows, len(stones.data), hashlib.sha256(stones.data).hexdigest())
+    named = {"version": parent.version, "manifest_sha256": parent.manifest_sha256}
+    return Below(named, _with_documents(last), entry, stones.totals), {PATH: stones.data}
+
+
+def _with_documents(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Totals of a version, by domain with distinct documents, which a full version's plan tells."""
+    planned = {row["domain"]: row["documents"] for row in manifest["plan"]["domains"]}
+    totals = dict(manifest["totals"])
+    totals["by_domain"] = {
+        name: {**cell, "documents": cell.get("documents", planned.get(name, cell["rows"]))}
+        for name, cell in totals["by_domain"].items()
+    }
+    return totals
 
 
 def rule_versions(filter_step: Any) -> dict[str, int]:
@@ -114,10 +154,10 @@ def dead_share(session: Session, facts: Facts) -> float:
 def previous_report(session: Session) -> dict[str, Any] | None:
     """Report data of the last full version, for drift; None where there is none.
 
-    An increment is compared with nothing: one day is not expected to look like all of them.
+    A day is compared with nothing: it is not expected to look like all of them.
     """
     last = last_full(session.state, session.settings.dataset.id)
-    if last is None or session.row.mode == INCREMENT:
+    if last is None or session.row.mode == INCREMENTAL:
         return None
     uri = f"versions/{last.version_id}/report.json"
     if session.chunks.blobs.stat(uri) is None:

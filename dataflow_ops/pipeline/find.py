@@ -71,7 +71,11 @@ def by_id(version: OpenVersion, prefix: str, limit: int) -> Found:
 
 
 def by_url(version: OpenVersion, urls: Sequence[str], limit: int) -> Found:
-    """Documents with one of these URLs; else those whose path in its source is the first one, or ends so."""
+    """Documents with one of these URLs; else those whose path is the first one, as far as both go.
+
+    A path in a source has neither the source's folder before it nor what stands before that: what was typed may
+    have them, or may begin further inside. Whole folder and file names are compared.
+    """
     wanted = pa.array(urls, pa.string())
 
     def of_url(column: Any) -> list[int]:
@@ -79,12 +83,22 @@ def by_url(version: OpenVersion, urls: Sequence[str], limit: int) -> Found:
         return found
 
     def of_path(column: Any) -> list[int]:
-        ends = pc.or_(pc.equal(column, urls[0]), pc.ends_with(column, "/" + urls[0]))
+        ends = pc.or_(pc.equal(column, path), pc.ends_with(column, "/" + path))
         found: list[int] = pc.indices_nonzero(ends).to_pylist()
         return found
 
+    def within_path(column: Any) -> list[int]:
+        found: list[int] = pc.indices_nonzero(pc.is_in(column, value_set=shorter)).to_pylist()
+        return found
+
     found = _by_column(version, "url", of_url, limit)
-    return found if found.count else _by_column(version, "path", of_path, limit)
+    if found.count or "://" in urls[0]:
+        return found
+    path = urls[0].replace("\\", "/").removeprefix("./").strip("/")
+    names = path.split("/")
+    shorter = pa.array(["/".join(names[first:]) for first in range(1, len(names))], pa.string())
+    found = _by_column(version, "path", of_path, limit)
+    return found if found.count or not len(shorter) else _by_column(version, "path", within_path, limit)
 
 
 def by_text(version: OpenVersion, probe: Probe, limit: int) -> Found:

@@ -102,7 +102,7 @@ def finish(session: Session, *, until: str | None = None, promote: bool = True) 
 
 def _settled(session: Session, made: Published) -> bool:
     """Whether somebody has looked at this very version before."""
-    if made.before == REJECTED or (made.before == PUBLISHED and session.row.mode == INCREMENT):
+    if made.before == REJECTED or (made.before == PUBLISHED and session.is_increment):
         return True
     now = session.state.current(session.settings.dataset.id)
     return now is not None and now.version_id == made.version_id
@@ -114,6 +114,7 @@ def _facts(
     totals = made.manifest["totals"]
     return {
         "increment": bool(made.manifest.get("increment")),
+        "base": base_of(made.manifest),
         "documents": totals["documents"],
         "tokens": totals["tokens"],
         "tokens_estimated": made.manifest["tokens_estimated"],
@@ -145,7 +146,7 @@ def _make(session: Session) -> tuple[Facts, Published]:
 def _standing(session: Session, made: Published, outcome: str, waits: list[str]) -> list[str]:
     """Lines on how the version stands; none where it is current."""
     approve = f"dataflow versions approve {made.version_id}"
-    increment = session.row.mode == INCREMENT
+    increment = session.is_increment
     if outcome == WAITS:
         held = "NOT published" if increment else "NOT current"
         return [f"  {held}, a person must look:", *(f"    {why}" for why in waits), f"  then: {approve}"]
@@ -169,6 +170,20 @@ def _standing(session: Session, made: Published, outcome: str, waits: list[str])
     return []
 
 
+def base_of(manifest: Mapping[str, Any]) -> str:
+    """The version that a version builds on; ``""`` where it builds on none."""
+    return str(manifest["base"]["version"]) if manifest.get("base") else ""
+
+
+def _built(manifest: Mapping[str, Any], base: str, shards: str) -> list[str]:
+    """What a version that builds on another adds to it."""
+    if not base:
+        return []
+    own, replaced = manifest["own"], manifest["tombstones"]["rows"]
+    line = f"  builds on {base}: {own['documents']:,} new documents{shards}"
+    return [line + (f", {replaced:,} replaced" if replaced else "")]
+
+
 def _letters(letters: int) -> str:
     return f"{letters} dead letter(s) wait: dataflow dead-letters list" if letters else ""
 
@@ -184,17 +199,19 @@ def _say(
     folder = session.home.root / "versions" / made.version_id
     totals = made.manifest["totals"]
     estimated = " (estimated)" if made.manifest["tokens_estimated"] else ""
+    shards = f" in {len(made.manifest['shards'])} shards"
+    base = base_of(made.manifest)
     lines = [
         f"Version {made.version_id}: {totals['documents']:,} documents,"
-        f" {totals['tokens']:,} tokens{estimated}"
-        f" in {len(made.manifest['shards'])} shards",
+        f" {totals['tokens']:,} tokens{estimated}{'' if base else shards}",
+        *_built(made.manifest, base, shards),
         f"  {fates_line(made.manifest)}",
         f"  shards  {folder}",
         f"  report  {folder / 'report.html'}",
     ]
     lines += _standing(session, made, outcome, waits)
     lines += [f"  alarm   {message(alarm)}" for alarm in alarms if alarm["kind"] not in SAID_OTHERWISE]
-    if not waits:
+    if not waits and not base:
         for source in made.manifest["sources"]:
             if not source["bytes"]:
                 lines.append(f"  note    source '{source['source_id']}' is empty: nothing was found there")

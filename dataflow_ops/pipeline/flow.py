@@ -19,9 +19,11 @@ STEPS: tuple[tuple[str, str, Partitioning], ...] = (
     ("parse", "parse", "chunk"),
     ("filter", "filter", "chunk"),
     ("sign", "dedup", "chunk"),
+    ("supersede", "dedup", "all"),
     ("exact", "dedup", "key_prefix"),
     ("match", "dedup", "band_prefix"),
     ("gather", "dedup", "chunk"),
+    ("recall", "dedup", "block"),
     ("verify", "dedup", "block"),
     ("unite", "dedup", "all"),
     ("confirm", "dedup", "root_prefix"),
@@ -33,6 +35,9 @@ STEPS: tuple[tuple[str, str, Partitioning], ...] = (
 )
 """``(step, layer, partitioned by)`` in the order of the data; ``publish`` follows them all. Kept as plain
 data so that a DAG can be built from it without importing a single step."""
+
+ONLY_ABOVE: tuple[str, ...] = ("supersede", "recall")
+"""Steps of runs that build on a version; other runs have no task of them."""
 
 STEP_NAMES: tuple[str, ...] = tuple(name for name, _, _ in STEPS)
 

@@ -6,6 +6,8 @@ from collections.abc import Collection
 from pathlib import Path
 
 from dataflow_ops.pipeline.home import open_home
+from dataflow_ops.pipeline.ordered import leave_ordered
+from dataflow_ops.state.machine import LIVE_RUNS
 from dataflow_ops.state.store import StateStore
 
 
@@ -22,3 +24,12 @@ def give_up_run(home_path: Path, run_id: str, why: str, states: Collection[str] 
         row = state.get_run(run_id)
         if row is not None and row.state in states:
             state.set_run_state(run_id, "FAILED", why)
+
+
+def cancel_if_live(home_path: Path, run_id: str, why: str) -> None:
+    """Cancel a run that has not ended; nothing happens where it has, or where there is no such run."""
+    with StateStore(open_home(home_path, create=False).state_url) as state:
+        row = state.get_run(run_id)
+        if row is not None and row.state in LIVE_RUNS:
+            state.cancel(run_id, why)
+            leave_ordered(state, row)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,11 @@ from dataflow_ops.engine.inputs import OutputIndex
 from dataflow_ops.errors import ConfigError
 from dataflow_ops.observe.audit import AuditRow, sample
 from dataflow_ops.observe.evidence import RuleNote
-from dataflow_ops.observe.lineage import find
+from dataflow_ops.observe.lineage import Lineage, find
 from dataflow_ops.observe.lineage_text import as_dict, as_text
 from dataflow_ops.pipeline.build import build_steps
-from dataflow_ops.pipeline.home import open_home
+from dataflow_ops.pipeline.chain import records_below
+from dataflow_ops.pipeline.home import Home, open_home
 from dataflow_ops.pipeline.media_counts import documents_by_media
 from dataflow_ops.pipeline.reader import RunReader
 from dataflow_ops.pipeline.session import latest_run, parse_job_text
@@ -41,9 +43,40 @@ def lineage_of(
     home_path: Path, run_id: str | None, document: str, dataset: str | None = None
 ) -> tuple[str, dict[str, Any]]:
     """A document's story as text and as a JSON-able mapping."""
-    with _opened(home_path, run_id, dataset) as (reader, steps):
-        found = find(reader, document, rule_notes(steps))
+    home = open_home(home_path, create=False)
+    with StateStore(home.state_url) as state:
+        found = _traced(home, state, run_id or latest_run(state, dataset), document)
     return as_text(found), as_dict(found)
+
+
+def _traced(home: Home, state: StateStore, run_id: str, document: str) -> Lineage:
+    """In a run, else in those that made the versions below it; its survivor likewise."""
+    runs = [run_id, *_runs_below(state, run_id)]
+    for place, name in enumerate(runs, 1):
+        reader, steps = _reader(home, state, name)
+        try:
+            found = find(reader, document, rule_notes(steps))
+        except ConfigError:
+            if place == len(runs):
+                raise
+            continue
+        for below in runs[place:] if found.survivor_id and found.survivor is None else ():
+            reader, steps = _reader(home, state, below)
+            with suppress(ConfigError):
+                survivor = find(reader, found.survivor_id, rule_notes(steps))
+                return replace(found, survivor=survivor, detail="the survivor is of a version below")
+        return found
+    raise AssertionError("there is at least one run")
+
+
+def _runs_below(state: StateStore, run_id: str) -> list[str]:
+    """Runs that made the versions that a run builds on, the uppermost first."""
+    row = state.get_run(run_id)
+    settings = None if row is None else parse_job_text(row.settings, run_id)
+    if settings is None or settings.interval is None or settings.interval.parent is None:
+        return []
+    records = records_below(state.versions(settings.dataset.id), settings.interval.parent.version)
+    return [record.run_id for record in records[::-1]]
 
 
 def audit_of(
@@ -78,10 +111,13 @@ def _opened(
 ) -> Iterator[tuple[RunReader, dict[str, Step]]]:
     home = open_home(home_path, create=False)
     with StateStore(home.state_url) as state:
-        run_id = run_id or latest_run(state, dataset)
-        row = state.get_run(run_id)
-        if row is None:
-            raise ConfigError(f"no run '{run_id}' here; `dataflow runs` lists them")
-        context = RunContext(run_id, parse_job_text(row.settings, run_id), home.root, home.state_url)
-        steps = dict(build_steps(context))
-        yield RunReader(OutputIndex(state, run_id), ChunkStore(LocalStore(home.root)), steps), steps
+        yield _reader(home, state, run_id or latest_run(state, dataset))
+
+
+def _reader(home: Home, state: StateStore, run_id: str) -> tuple[RunReader, dict[str, Step]]:
+    row = state.get_run(run_id)
+    if row is None:
+        raise ConfigError(f"no run '{run_id}' here; `dataflow runs` lists them")
+    context = RunContext(run_id, parse_job_text(row.settings, run_id), home.root, home.state_url)
+    steps = dict(build_steps(context))
+    return RunReader(OutputIndex(state, run_id), ChunkStore(LocalStore(home.root)), steps), steps

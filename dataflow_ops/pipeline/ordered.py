@@ -1,4 +1,4 @@
-"""One day at a time: an incremental run takes its turn before step ``exact`` and gives it up once published.
+"""One day at a time: an incremental run takes its turn after step ``sign`` and gives it up once published.
 
 Never two at once is strict: a lease. The order of days is kept as long as the earlier day shows signs of life
 (``docs/backfill.md`` says for how long); after that it is passed over, and a note at it says by whom.
@@ -23,7 +23,7 @@ from dataflow_ops.state.machine import LIVE_RUNS
 from dataflow_ops.state.records import RunRecord
 from dataflow_ops.state.store import StateStore
 
-FIRST_ORDERED: Final = "exact"
+FIRST_ORDERED: Final = "supersede"
 """First step that days take in turn; the ones before it may overlap."""
 GATE: Final = "dedup"
 """Layer of the lease that stands for all ordered steps of a data set."""

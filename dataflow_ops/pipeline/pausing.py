@@ -11,9 +11,13 @@ from dataflow_ops.control.flags import PauseFlags
 from dataflow_ops.errors import ConfigError
 from dataflow_ops.pipeline.home import open_home
 from dataflow_ops.pipeline.session import latest_run
-from dataflow_ops.state.machine import LIVE_RUNS
+from dataflow_ops.state.machine import LIVE_RUNS, RUN_STATES
 from dataflow_ops.state.records import PauseFlag, RunRecord
 from dataflow_ops.state.store import StateStore
+
+
+ENDED = tuple(sorted(RUN_STATES - {*LIVE_RUNS, "FAILED"}))
+"""States of a run that nothing is left to be done in; a failed one may be tried again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,16 +25,24 @@ class Resumed:
     """What came of taking a flag back.
 
     Attributes:
-        run_id: the run that was meant; empty where it was a data set or everything.
         cleared: whether there was such a flag.
+        run: the run that was meant; None where it was a data set or everything.
         held_by: the flag that holds the run still, if one does.
-        origin: kind of what drives the run (``airflow``); empty for the command line.
     """
 
-    run_id: str
     cleared: bool
+    run: RunRecord | None = None
     held_by: PauseFlag | None = None
-    origin: str = ""
+
+    @property
+    def run_id(self) -> str:
+        """The run that was meant, or empty."""
+        return "" if self.run is None else self.run.run_id
+
+    @property
+    def origin(self) -> str:
+        """Kind of what drives the run (``airflow``); empty for the command line."""
+        return "" if self.run is None else origin_of(self.run)
 
 
 def pause(home_path: Path, scope: str, target: str | None, who: str, why: str) -> PauseFlag:
@@ -68,16 +80,18 @@ def resume(home_path: Path, scope: str, target: str | None, who: str) -> Resumed
         who: name of the person or service.
 
     Raises:
-        ConfigError: no such run.
+        ConfigError: no such run, or it has ended.
     """
     home = open_home(home_path, create=False)
     with StateStore(home.state_url) as state:
         flags = PauseFlags(state, home.redis_url)
         if scope != "run":
-            return Resumed("", flags.resume(scope, target or "", who))
+            return Resumed(flags.resume(scope, target or "", who))
         row = known_run(state, target)
+        if row.state in ENDED:
+            raise ConfigError(f"run '{row.run_id}' is {row.state}, it has ended: run the job again{_else(row)}")
         cleared = flags.resume("run", row.run_id, who)
-        return Resumed(row.run_id, cleared, flags.effective(row.run_id, row.dataset), origin_of(row))
+        return Resumed(cleared, row, flags.effective(row.run_id, row.dataset))
 
 
 def pauses(home_path: Path) -> list[dict[str, Any]]:
@@ -117,3 +131,9 @@ def known_run(state: StateStore, run_id: str | None) -> RunRecord:
 def origin_of(row: RunRecord) -> str:
     """Kind of what started a run (``airflow``); empty for the command line."""
     return str(json.loads(row.origin).get("kind", "")) if row.origin else ""
+
+
+def _else(row: RunRecord) -> str:
+    if row.state != "AWAITING_APPROVAL":
+        return ""
+    return ", or decide about its version: `dataflow versions approve` or `dataflow versions reject`"

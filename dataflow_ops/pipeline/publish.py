@@ -100,6 +100,9 @@ def publish(session: Session, facts: Facts) -> Published:
     hooks.reached("before publish publish")
     for path, output in facts.links.items():
         _link(session, output, f"{folder}/{path}")
+    for path, content in facts.files.items():
+        # The folder's name holds the manifest's hash, and the manifest that of this file.
+        blobs.put(f"{folder}/{path}", content, replace=True)
     blobs.put(f"{folder}/verify.py", verify_script(), replace=True)
     blobs.put(f"{folder}/manifest.json", data)
     hooks.reached("after publish publish")
@@ -113,6 +116,7 @@ def publish(session: Session, facts: Facts) -> Published:
             session.context.run_id,
             # A kill before the end of the run must not leave a version that looks approved.
             WAITING,
+            session.parent.version if session.parent is not None else None,
         )
         hooks.reached("after commit publish")
         if record.version_id != version_id:

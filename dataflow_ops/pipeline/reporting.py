@@ -16,7 +16,7 @@ from dataflow_ops.pipeline.facts import Facts
 from dataflow_ops.pipeline.look import rule_notes
 from dataflow_ops.pipeline.reader import RunReader
 from dataflow_ops.pipeline.session import Session
-from dataflow_ops.pipeline.version_states import INCREMENT, PUBLISHED, WAITING
+from dataflow_ops.pipeline.version_states import PUBLISHED, WAITING
 from dataflow_ops.state.records import VersionRecord
 from dataflow_ops.storage.blob import BlobStore
 
@@ -137,9 +137,7 @@ def standing(record: VersionRecord, waits: Sequence[str] = ()) -> dict[str, Any]
     elif record.state == WAITING:
         stands = "waits" if waits else "held"
     else:
-        stands = (
-            "increment" if (record.mode, record.state) == (INCREMENT, PUBLISHED) else record.state.lower()
-        )
+        stands = "increment" if record.is_increment and record.state == PUBLISHED else record.state.lower()
     return {"stands": stands, "current": record.is_current, "waits": list(waits) if stands == "waits" else []}
 
 

@@ -32,7 +32,7 @@ def retention_of(state: StateStore, dataset: str, keep_versions: int | None = No
     Args:
         state: open state store.
         dataset: which data set.
-        keep_versions: keep so many instead, of full ones and of increments each.
+        keep_versions: keep so many instead, of full ones and of days' ones each.
 
     Raises:
         ConfigError: the run's settings can't be read any more.
@@ -58,8 +58,8 @@ def past_retention(
 ) -> list[VersionRecord]:
     """Versions of one data set that need not be kept, oldest first.
 
-    Never the current one, one that waits for a person, the newest two published full ones, or one that a live
-    run made or builds on.
+    Never the current one, one that waits for a person, the newest two published full ones, one that a live
+    run made or builds on, or one below any of these. A version goes before those that it builds on.
 
     Args:
         versions: of the data set, newest first.
@@ -72,21 +72,39 @@ def past_retention(
         return []
     now = time.time() if now is None else now
     full = [v.version_id for v in versions if v.mode != INCREMENT and v.state == PUBLISHED]
-    needed = {*full[:ALWAYS_KEPT], *(base for run in live if (base := _base_of(run)))}
+    needed = {*full[:ALWAYS_KEPT], *(base for run in live for base in _bases_of(run))}
     runs = {run.run_id for run in live}
     places: dict[bool, int] = {}
     found = []
     for version in versions:
         if version.state == REMOVED:
             continue
-        increment = version.mode == INCREMENT
-        place = places[increment] = places.get(increment, 0) + 1
+        of_a_day = version.mode == INCREMENT
+        place = places[of_a_day] = places.get(of_a_day, 0) + 1
         beyond = retention.versions is None or place > retention.versions
         old = retention.days is None or made_at[version.version_id] < now - retention.days * _DAY_S
         kept = version.is_current or version.state == WAITING
         if beyond and old and not kept and version.version_id not in needed and version.run_id not in runs:
             found.append(version)
-    return found[::-1]
+    return _order(found, versions)
+
+
+def _order(going: Sequence[VersionRecord], versions: Sequence[VersionRecord]) -> list[VersionRecord]:
+    """What may go, oldest first but none before those that build on it; without what a kept one needs."""
+    names = {v.version_id for v in going}
+    kept = [v for v in versions if v.version_id not in names and v.state != REMOVED]
+    by_id = {v.version_id: v for v in versions}
+
+    def below(version: VersionRecord) -> list[str]:
+        found, at = [], version.base
+        while at is not None and at in by_id:
+            found.append(at)
+            at = by_id[at].base
+        return found
+
+    needed = {name for version in kept for name in below(version)}
+    left = [v for v in going if v.version_id not in needed]
+    return sorted(left[::-1], key=lambda v: -len(below(v)))
 
 
 def remove_version(state: StateStore, blobs: BlobStore, version: VersionRecord) -> tuple[int, int]:
@@ -125,6 +143,7 @@ def ages(state: StateStore, dataset: str) -> dict[str, float]:
     return made
 
 
-def _base_of(run: RunRecord) -> str:
-    interval = json.loads(run.settings).get("interval")
-    return str(interval["base"]) if interval else ""
+def _bases_of(run: RunRecord) -> list[str]:
+    interval = json.loads(run.settings).get("interval") or {}
+    parent = (interval.get("parent") or {}).get("version")
+    return [str(name) for name in (interval.get("base"), parent) if name]

@@ -190,6 +190,7 @@ def _run_steps(session: Session, names: Sequence[str], workers: int, turn: Turn)
             for name in names:
                 if name == FIRST_ORDERED:
                     turn.take()
+                    session.settle_parent()
                 session.driver.run_step(name)
         except SourceChanged as e:
             if again == CHANGES_FOLLOWED:

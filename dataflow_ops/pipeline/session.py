@@ -22,11 +22,13 @@ from dataflow_ops.job_file import parse_job
 from dataflow_ops.pipeline.build import build_steps
 from dataflow_ops.pipeline.driver import Driver, Reporter
 from dataflow_ops.pipeline.home import Home
+from dataflow_ops.pipeline.parent import base_parts, refuse_other_ranges, settle
 from dataflow_ops.settings import JobSettings
-from dataflow_ops.state.records import RunRecord
+from dataflow_ops.state.records import INCREMENTAL, RunRecord
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.storage.chunk_store import ChunkStore
 from dataflow_ops.storage.local import LocalStore
+from dataflow_ops.timing import ParentSettings
 from dataflow_ops.values import Claim
 
 if TYPE_CHECKING:
@@ -80,7 +82,7 @@ def create_run(
     try:
         from dataflow_ops.pipeline.days import in_interval
 
-        own = in_interval(settings, mode, date, state)
+        own = in_interval(settings, mode, date, state, LocalStore(home.root))
         if run_id:
             known = state.get_run(run_id)
             if known is not None and known.mode == mode and _job_of(known) == text:
@@ -149,6 +151,12 @@ class Session(AbstractContextManager["Session"]):
             raise ConfigError(f"no run '{run_id}' here; `dataflow runs` lists them")
         self.row = row
         self.settings = parse_job_text(row.settings, run_id)
+        blobs = LocalStore(home.root)
+        try:
+            base = base_parts(self.state, blobs, self.settings)
+        except DataFlowError:
+            self.state.close()
+            raise
         self.context = replace(
             RunContext(
                 run_id,
@@ -157,6 +165,7 @@ class Session(AbstractContextManager["Session"]):
                 home.state_url,
                 redis_url=home.redis_url,
                 urgent=row.urgent,
+                base=base,
                 hooks=hooks or NoHooks(),
             ),
             **(tuning or {}),  # type: ignore[arg-type]
@@ -165,9 +174,9 @@ class Session(AbstractContextManager["Session"]):
         self.state.be_patient(self.context.patience_s)
         self.chunks = ChunkStore(LocalStore(home.root, self.context.disk))
         self._reporter = reporter
-        listing: pa.Table | None = self._list() if discover else None
+        self._listing: pa.Table | None = self._list() if discover else None
         self.pool = Pool(self.context, build_steps, workers)
-        self.steps = build_steps(self.context, listing)
+        self.steps = build_steps(self.context, self._listing)
         if discover:
             # Steps check their own settings when they are made: what is wrong is told before work begins.
             self.steps = dict(self.steps)
@@ -207,7 +216,8 @@ class Session(AbstractContextManager["Session"]):
     def discover(self, *, relist: bool = False) -> None:
         """Run ``discover`` in this process; with ``relist`` after a new look at the sources."""
         if relist:
-            self.steps = build_steps(self.context, self._list())
+            self._listing = self._list()
+            self.steps = build_steps(self.context, self._listing)
             self.driver.steps = self.steps
             self.driver.has_listing = True
             self.driver.forget()
@@ -217,6 +227,42 @@ class Session(AbstractContextManager["Session"]):
         from dataflow_ops.pipeline.days import listing_of
 
         return listing_of(self.settings, self.state, self.chunks, self._reporter.note)
+
+    @property
+    def parent(self) -> ParentSettings | None:
+        """The version that the run builds on; None for full runs, and for increments."""
+        return None if self.settings.interval is None else self.settings.interval.parent
+
+    @property
+    def is_increment(self) -> bool:
+        """Whether the run's version holds one interval's documents and builds on nothing."""
+        return self.row.mode == INCREMENTAL and self.parent is None
+
+    def settle_parent(self) -> None:
+        """Fix once and for all which version the run builds on: its turn has come. Other runs build on none.
+
+        Raises:
+            VersionError: the current version's index is gone, or can't be compared with.
+            SourceChanged: what the run has signed must be cut otherwise; list the sources again and go on.
+        """
+        if self.settings.interval is None or self.settings.interval.settled:
+            return
+        before = self.settings.interval
+        found = settle(self.state, self.chunks.blobs, self.settings, self.driver.reporter.note)
+        other = found.parent is not None and dict(found.ranges) != dict(before.ranges)
+        # Nothing is settled before everything is cut so that the index fits.
+        kept = before.model_copy(update={"ranges": found.ranges}) if other else found
+        text = self.settings.model_copy(update={"interval": kept}).model_dump_json()
+        self.row = self.state.change_settings(self.row.run_id, self.row.settings, text)
+        self.settings = parse_job_text(self.row.settings, self.row.run_id)
+        base = base_parts(self.state, self.chunks.blobs, self.settings)
+        self.context = replace(self.context, settings=self.settings, base=base)
+        self.steps = build_steps(self.context, self._listing)
+        self.driver.take_over(self.context, self.steps)
+        if other:
+            refuse_other_ranges(before, found)
+        if found.parent is not None:
+            self.driver.reporter.note(f"builds on version {found.parent.version}")
 
     def begin(self) -> None:
         """Mark the run as running, unless another process that drives it has just ended it.

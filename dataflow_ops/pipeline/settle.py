@@ -42,7 +42,7 @@ def settle(session: Session, made: Published, promote: bool, waits: Sequence[str
     state, dataset, run_id = session.state, session.settings.dataset.id, session.context.run_id
     now = state.current(dataset)
     is_current = now is not None and now.version_id == made.version_id
-    outcome = _outcome(session.row.mode, made.before, is_current, promote, bool(waits))
+    outcome = _outcome(session.is_increment, made.before, is_current, promote, bool(waits))
     notes = {
         CURRENT: BECAME_CURRENT,
         INCREMENT: f"{INCREMENT_OF}{session.row.data_date}",
@@ -72,12 +72,12 @@ def settle(session: Session, made: Published, promote: bool, waits: Sequence[str
     return outcome
 
 
-def _outcome(mode: str, before: str, is_current: bool, promote: bool, waits: bool) -> str:
+def _outcome(increment: bool, before: str, is_current: bool, promote: bool, waits: bool) -> str:
     if before == REJECTED:
         return REFUSED
-    if is_current or (mode != INCREMENT and promote and not waits):
+    if is_current or (not increment and promote and not waits):
         return CURRENT
-    if mode == INCREMENT and (before == PUBLISHED or (promote and not waits)):
+    if increment and (before == PUBLISHED or (promote and not waits)):
         return INCREMENT
     return WAITS if waits else HELD
 

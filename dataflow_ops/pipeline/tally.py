@@ -8,7 +8,7 @@ from dataflow_ops import errors
 from dataflow_ops.engine.runner import TaskOutcome
 from dataflow_ops.errors import DataFlowError, StateError
 from dataflow_ops.state.records import PauseFlag
-from dataflow_ops.values import Counts
+from dataflow_ops.values import Counts, Numbers, TaskSpec
 
 
 class RunFailed(DataFlowError):
@@ -48,6 +48,21 @@ class StepReport:
     dead: list[str] = field(default_factory=list)
     counts: Counts = field(default_factory=Counts)
     seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A step of which done and open are told apart.
+
+    Attributes:
+        todo: tasks to be run, in order.
+        numbers: the run's ranges.
+        report: counts of what was skipped.
+    """
+
+    todo: list[TaskSpec]
+    numbers: Numbers
+    report: StepReport
 
 
 @dataclass(slots=True)

@@ -6,10 +6,8 @@ run's and may have been cleared away.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -19,11 +17,13 @@ from dataflow_ops.engine.context import RunContext
 from dataflow_ops.engine.inputs import OutputIndex
 from dataflow_ops.errors import ConfigError, VersionError
 from dataflow_ops.pipeline.build import build_steps
+from dataflow_ops.pipeline.chain import chain_of, read_manifest
 from dataflow_ops.pipeline.home import Home
 from dataflow_ops.pipeline.reader import RunReader
 from dataflow_ops.pipeline.session import parse_job_text
+from dataflow_ops.pipeline.tombstones import hidden_in
 from dataflow_ops.protocols import Step
-from dataflow_ops.schema import FATES
+from dataflow_ops.schema import DOC_ID, FATES
 from dataflow_ops.settings import JobSettings
 from dataflow_ops.state.records import RunRecord, VersionRecord
 from dataflow_ops.state.store import StateStore
@@ -48,6 +48,7 @@ class OpenVersion:
         run: the run that made it.
         home: where it lies.
         state: open state store.
+        hidden: ids of its documents that versions above it replaced, where it is looked at from above.
     """
 
     record: VersionRecord
@@ -55,6 +56,23 @@ class OpenVersion:
     run: RunRecord
     home: Home
     state: StateStore
+    hidden: pa.Array = field(default_factory=lambda: pa.array([], DOC_ID))
+
+    @cached_property
+    def parts(self) -> list[OpenVersion]:
+        """Itself and the versions that it builds on, the lowest first: its documents are theirs together, but
+        for the hidden ones of each.
+        """
+        if self.record.base is None:
+            return [self]
+        links = chain_of(self.state, self.chunks.blobs, self.record.dataset, self.record.version_id)
+        hidden = hidden_in(links, self.chunks.blobs)
+        found = []
+        for link, ids in zip(links, hidden, strict=True):
+            run = self.state.get_run(link.record.run_id)
+            assert run is not None, "a version's run is a foreign key"
+            found.append(OpenVersion(link.record, link.manifest, run, self.home, self.state, ids))
+        return found
 
     @cached_property
     def settings(self) -> JobSettings:
@@ -156,17 +174,10 @@ def open_version(
         of = f" of data set '{dataset}'" if dataset is not None else ""
         raise ConfigError(f"no version{of} has been published here yet; `dataflow run JOB` makes one")
     record = _pick(records, version)
-    blobs = LocalStore(home.root)
-    if blobs.stat(record.manifest_uri) is None:
-        raise VersionError(f"{record.version_id} is no longer stored: {record.manifest_uri} is gone")
-    data = blobs.read(record.manifest_uri)
-    if hashlib.sha256(data).hexdigest() != record.manifest_sha256:
-        raise VersionError(
-            f"{record.manifest_uri} is not what was published; restore it or make the version again"
-        )
+    manifest = read_manifest(LocalStore(home.root), record)
     run = state.get_run(record.run_id)
     assert run is not None, "a version's run is a foreign key"
-    return OpenVersion(record, json.loads(data), run, home, state)
+    return OpenVersion(record, manifest, run, home, state)
 
 
 def _pick(records: Sequence[VersionRecord], version: str | None) -> VersionRecord:

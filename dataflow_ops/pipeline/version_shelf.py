@@ -7,16 +7,17 @@ import hashlib
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from dataflow_ops.errors import ConfigError, VersionError
+from dataflow_ops.pipeline.chain import records_below
 from dataflow_ops.pipeline.fates import fates_line, fates_of
 from dataflow_ops.pipeline.home import Home
-from dataflow_ops.pipeline.version_states import INCREMENT, REMOVED, SHOWN_WAITING, WITH_SET, shown
+from dataflow_ops.pipeline.version_states import REMOVED, SHOWN_WAITING, WITH_SET, shown
 from dataflow_ops.state.records import VersionRecord
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.storage.local import LocalStore
@@ -84,8 +85,14 @@ class VersionShelf(AbstractContextManager["VersionShelf"]):
             "fates_line": fates_line(manifest),
             "manifest_sha256": record.manifest_sha256,
             "folder": str(self._home.root / "versions" / record.version_id),
+            "folders": [
+                str(self._home.root / "versions" / below.version_id)
+                for below in records_below(self._state.versions(record.dataset), record.version_id)
+            ],
+            "replaced": manifest["tombstones"]["rows"] if manifest.get("tombstones") else 0,
+            "own": own_documents(manifest),
             "domains": [
-                {"domain": name, "documents": cell["rows"], "tokens": cell["tokens"]}
+                {"domain": name, "documents": cell.get("documents", cell["rows"]), "tokens": cell["tokens"]}
                 for name, cell in sorted(totals["by_domain"].items())
             ],
             "notes": manifest["notes"],
@@ -173,12 +180,19 @@ class VersionShelf(AbstractContextManager["VersionShelf"]):
         raise VersionError(f"'{version}' {what}; there are {known}")
 
 
+def own_documents(manifest: Mapping[str, Any]) -> int:
+    """Documents in a version's own shards."""
+    totals = manifest.get("own") or manifest["totals"]
+    return int(totals["documents"])
+
+
 def _holds(record: VersionRecord) -> dict[str, Any]:
-    """What a version holds: everything, or one interval."""
-    increment = record.mode == INCREMENT
+    """What a version holds: everything, one interval, or what another holds and one interval."""
+    holds = "everything" if record.base is None else f"{record.base} and {record.data_date}"
     return {
-        "holds": f"increment of {record.data_date}" if increment else "everything",
-        "increment": increment,
+        "holds": f"increment of {record.data_date}" if record.is_increment else holds,
+        "increment": record.is_increment,
+        "base": record.base or "",
         "mode": record.mode,
         "data_date": record.data_date or "",
     }
@@ -188,7 +202,7 @@ def why_not(record: VersionRecord) -> str:
     """Why a version is not one that a person may let become current."""
     if record.state == REMOVED:
         return "its files were removed after its time of retention"
-    if record.mode == INCREMENT:
+    if record.is_increment:
         return "it is an increment, published already: the next full run makes a version that contains it"
     if record.is_current:
         return "it is current already"

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from dataflow_ops.errors import ConfigError, VersionError
 from dataflow_ops.layers.export.manifest import canonical_json
+from dataflow_ops.pipeline.chain import records_below
 from dataflow_ops.pipeline.home import open_home
 from dataflow_ops.pipeline.version_shelf import VersionShelf, why_not
 from dataflow_ops.pipeline.version_states import (
-    INCREMENT,
     PUBLISHED,
     REJECTED,
     REMOVED,
@@ -65,7 +65,7 @@ class VersionBook(VersionShelf):
 
         Raises:
             ConfigError: no version waits, or this one was rejected before.
-            VersionError: no such version, or it is current.
+            VersionError: no such version, or it is current, or the current one builds on it.
         """
         if version is None:
             waiting = [v for v in self._versions(dataset) if shown(v.state, v.is_current) == SHOWN_WAITING]
@@ -76,9 +76,11 @@ class VersionBook(VersionShelf):
             record = self._find(version, dataset, exactly=True)
         if record.state in (REJECTED, REMOVED):
             raise ConfigError(f"{record.version_id} can't be rejected, it was {record.state.lower()} before")
-        if record.is_current:
+        current = self._state.current(record.dataset)
+        if record.is_current or (current is not None and self._builds_on(current, record)):
+            below = "" if current is None or record.is_current else f" through {current.version_id}"
             raise VersionError(
-                f"{record.version_id} is current; go back to another one first:"
+                f"{record.version_id} is current{below}; go back to another one first:"
                 " dataflow versions rollback VERSION"
             )
         self._state.set_version_state(
@@ -98,7 +100,7 @@ class VersionBook(VersionShelf):
                 increment.
         """
         record = self._find(version, dataset, exactly=True)
-        if record.mode == INCREMENT:
+        if record.is_increment:
             raise VersionError(f"{record.version_id} can't become current, {why_not(record)}")
         if record.state == REJECTED:
             raise VersionError(
@@ -115,7 +117,7 @@ class VersionBook(VersionShelf):
         return record.version_id
 
     def _approve(self, record: VersionRecord, who: str, note: str) -> str:
-        if record.mode == INCREMENT:
+        if record.is_increment:
             self._check(record, "be published")
             self._state.set_version_state(
                 record.dataset, record.version_id, PUBLISHED, events.APPROVED, who or getpass.getuser(), note
@@ -129,9 +131,19 @@ class VersionBook(VersionShelf):
         self._refresh(record.dataset, record.version_id)
         return record.version_id
 
+    def _builds_on(self, record: VersionRecord, below: VersionRecord) -> bool:
+        chain = records_below(self._state.versions(record.dataset), record.version_id)
+        return any(v.version_id == below.version_id for v in chain)
+
     def _check(self, record: VersionRecord, become: str) -> None:
         if record.state == REMOVED:
             raise VersionError(f"{record.version_id} can't {become}, {why_not(record)}")
+        for below in records_below(self._state.versions(record.dataset), record.version_id)[:-1]:
+            if below.state in (REJECTED, REMOVED):
+                raise VersionError(
+                    f"{record.version_id} can't {become}, it builds on {below.version_id}, which was"
+                    f" {below.state.lower()}"
+                )
         code, output = self.verify(record.version_id, record.dataset)
         if code:
             raise VersionError(f"{record.version_id} is damaged and can't {become}:\n{output}")

@@ -8,7 +8,7 @@ from typing import Any
 
 from dataflow_ops.pipeline.days import last_full
 from dataflow_ops.pipeline.session import Session
-from dataflow_ops.pipeline.version_states import INCREMENT
+from dataflow_ops.state.records import INCREMENTAL
 
 
 def reasons(
@@ -23,8 +23,8 @@ def reasons(
         dead_share: dead share of its input records.
     """
     # A day without documents is nothing unusual, and no day looks like all of them together.
-    full = session.row.mode != INCREMENT
-    found = emptied(manifest, last_full_manifest(session)) if full else []
+    full = session.row.mode != INCREMENTAL
+    found = emptied(manifest, last_full_manifest(session)) if full else _overtaken(session)
     limit = session.settings.run.max_dead_share
     if dead_share > limit:
         found.append(f"{dead_share:.2%} of the input records are dead, above {limit:.2%}")
@@ -33,6 +33,17 @@ def reasons(
             moved = f"share of {d['what']} '{d['name']}' by {d['measure']}"
             found.append(f"{moved} moved from {d['old']:.1%} to {d['new']:.1%}")
     return found
+
+
+def _overtaken(session: Session) -> list[str]:
+    """Whether another version became current since the run began to build on one: it would be lost."""
+    now = session.state.current(session.settings.dataset.id)
+    if session.parent is None or now is None or now.version_id == session.parent.version:
+        return []
+    return [
+        f"it builds on {session.parent.version}, but {now.version_id} became current meanwhile and would be"
+        " left behind; run the day again instead"
+    ]
 
 
 def emptied(manifest: Mapping[str, Any], current: Mapping[str, Any] | None) -> list[str]:

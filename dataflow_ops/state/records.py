@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 
 from dataflow_ops.values import Counts, DeadLetter
 
+INCREMENTAL = "incremental"
+"""Mode of runs that take one interval's documents."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
@@ -82,7 +85,10 @@ class LetterRecord:
 
 @dataclass(frozen=True, slots=True)
 class VersionRecord:
-    """A published version of a data set; ``mode`` and ``data_date`` are those of the run that made it."""
+    """A published version of a data set; ``mode`` and ``data_date`` are those of the run that made it.
+
+    ``base`` is the version that it builds on: its documents are those of the base and its own.
+    """
 
     dataset: str
     version_id: str
@@ -94,6 +100,12 @@ class VersionRecord:
     is_current: bool
     mode: str = "full"
     data_date: str | None = None
+    base: str | None = None
+
+    @property
+    def is_increment(self) -> bool:
+        """Whether it holds one interval's documents and builds on nothing, so that it can't be current."""
+        return self.mode == INCREMENTAL and self.base is None
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,6 +135,25 @@ class Runs:
                 .values(until_layer=until_layer, updated_at=self.db.now)
             )
 
+    def change_settings(self, run_id: str, before: str, after: str) -> RunRecord:
+        """Put other settings into a run's row, unless somebody else did since; return the row as it is now.
+
+        Args:
+            run_id: which.
+            before: the settings as the caller knows them; where they are others, nothing is changed.
+            after: the settings to be kept.
+
+        Raises:
+            StateError: no such run.
+        """
+        with self.db.write() as connection:
+            connection.execute(
+                sa.update(run)
+                .where(run.c.run_id == run_id, run.c.settings == before)
+                .values(settings=after, updated_at=self.db.now)
+            )
+            return _known(connection, run_id)
+
     def set_urgent(self, run_id: str, urgent: bool, who: str = "") -> RunRecord:
         """Let a run go ahead of those that are not urgent, or take that back.
 

@@ -208,6 +208,7 @@ dataset_version: Final = sa.Table(
     sa.Column("run_id", _id(), sa.ForeignKey("run.run_id"), nullable=False),
     sa.Column("state", _id(24), nullable=False),
     sa.Column("created_at", sa.Double, nullable=False),
+    sa.Column("base", _id()),  # version that it builds on; null: it holds all that it has
     sa.UniqueConstraint("dataset", "manifest_sha256"),
 )
 

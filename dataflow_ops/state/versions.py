@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from dataflow_ops.errors import VersionError
 from dataflow_ops.state.database import Database
 from dataflow_ops.state.outbox import emit
-from dataflow_ops.state.records import VersionRecord
+from dataflow_ops.state.records import INCREMENTAL, VersionRecord
 from dataflow_ops.state.tables import dataset_current, dataset_version, run
 from dataflow_ops.state.upsert import insert_missing, upsert
 from dataflow_ops.state.version_events import record_event
@@ -27,6 +27,7 @@ _QUERY = (
         dataset_current.c.version_id.is_not(None).label("is_current"),
         run.c.mode,
         run.c.data_date,
+        _v.base,
     )
     .select_from(dataset_version)
     .join(run, run.c.run_id == _v.run_id)
@@ -40,8 +41,8 @@ REJECTED = "REJECTED"
 """State of a version that a person refused; it can't become current."""
 REMOVED = "REMOVED"
 """State of a version whose files are gone; it can't become current."""
-INCREMENT = "incremental"
-"""Mode of runs whose versions hold one interval's documents; they can't become current."""
+INCREMENT = INCREMENTAL
+"""Mode of runs that take one interval's documents; versions of theirs that build on none can't be current."""
 
 
 class Versions:
@@ -50,7 +51,14 @@ class Versions:
     db: Database
 
     def add_version(
-        self, dataset: str, version_id: str, manifest_sha256: str, manifest_uri: str, run_id: str, state: str
+        self,
+        dataset: str,
+        version_id: str,
+        manifest_sha256: str,
+        manifest_uri: str,
+        run_id: str,
+        state: str,
+        base: str | None = None,
     ) -> VersionRecord:
         """Record a version. The same manifest again for a data set changes nothing.
 
@@ -61,14 +69,17 @@ class Versions:
             manifest_uri: relative to the storage root.
             run_id: the run that made it.
             state: ``PUBLISHED``, ``AWAITING_APPROVAL`` or ``REJECTED``.
+            base: version that it builds on.
 
         Returns:
             The version that holds this manifest: the new one, or the one that was there.
 
         Raises:
-            VersionError: the id exists with another manifest.
+            VersionError: the id exists with another manifest, or the base is not there (any more).
         """
         with self.db.write() as connection:
+            if base is not None and _known(connection, dataset, base).state == REMOVED:
+                raise VersionError(f"version {base} of {dataset} was removed; nothing can build on it")
             same = _QUERY.where(_v.dataset == dataset, _v.manifest_sha256 == manifest_sha256)
             there = connection.execute(same).one_or_none()
             if there is not None:
@@ -85,6 +96,7 @@ class Versions:
                         "run_id": run_id,
                         "state": state,
                         "created_at": connection.execute(sa.select(self.db.now)).scalar_one(),
+                        "base": base,
                     }
                 ],
             )
@@ -109,12 +121,20 @@ class Versions:
             note: why.
 
         Raises:
-            VersionError: no such version, or it is current and would be rejected or removed.
+            VersionError: no such version, or it is current and would be rejected or removed, or others that
+                are kept build on it and it would be removed.
         """
         with self.db.write() as connection:
             version = _known(connection, dataset, version_id)
             if version.is_current and state in (REJECTED, REMOVED):
                 raise VersionError(f"version {version_id} of {dataset} is current: roll back first")
+            if state == REMOVED:
+                above = sa.select(_v.version_id).where(
+                    _v.dataset == dataset, _v.base == version_id, _v.state != REMOVED
+                )
+                builds = connection.execute(above.order_by(_v.version_id)).scalars().first()
+                if builds is not None:
+                    raise VersionError(f"version {version_id} of {dataset} is needed: {builds} builds on it")
             if action:
                 record_event(connection, self.db, dataset, version_id, action, who, note)
             connection.execute(
@@ -188,7 +208,7 @@ def _point(connection: sa.Connection, db: Database, dataset: str, version_id: st
     if version.state in (REJECTED, REMOVED):
         was = version.state.lower()
         raise VersionError(f"version {version_id} of {dataset} was {was} and can't become current")
-    if version.mode == INCREMENT:
+    if version.is_increment:
         raise VersionError(f"version {version_id} of {dataset} is an increment and can't become current")
     before = connection.execute(
         sa.select(dataset_current.c.version_id).where(dataset_current.c.dataset == dataset)

@@ -22,7 +22,7 @@ from tests.pipeline import by_day, inside, prose
 
 RESULT = {
     *("dataset", "version", "doc_id", "source", "path", "url", "domain", "language", "status", "rule"),
-    *("layer", "survivor", "similarity", "exact", "shard", "snippet"),
+    *("layer", "survivor", "similarity", "enough", "exact", "shard", "snippet"),
 }
 
 
@@ -179,13 +179,13 @@ def test_what_a_query_is(product: Product, state: StateStore) -> None:
             search(product.home, state, query, by=by)
 
 
-def test_increments_since_the_current_version_are_looked_into(tmp_path: Path) -> None:
+def test_versions_below_the_current_one_are_looked_into(tmp_path: Path) -> None:
     job, home = by_day.build(tmp_path / "sources"), tmp_path / "home"
     full = inside.run(job, home)
     day = run_job(
         load_job(job), home, mode="incremental", workers=0, reporter=inside.Notes(), data_date=by_day.DAYS[2]
     )
-    assert (full.current, day.current) == (True, False)
+    assert (full.current, day.current) == (True, True)
     rows = search_home(home, "note-2-00.md", by="url")
     assert day.version_id in {row["version"] for row in rows["results"]}
     assert rows["searched"]["versions"] == 2

@@ -10,6 +10,7 @@ import pytest
 from dataflow_ops.console.dags import Consumer
 from dataflow_ops.console.versions_view import decide, report_file, timeline
 from dataflow_ops.errors import ConfigError, VersionError
+from dataflow_ops.pipeline.home import open_home
 from dataflow_ops.state.store import StateStore
 from tests.console.product_home import Dags, Product, build
 from tests.pipeline import inside
@@ -17,7 +18,7 @@ from tests.pipeline import inside
 VERSION = {
     *("version", "state", "current", "mode", "data_date", "run", "dag_id", "dag_run_id", "published_at"),
     *("documents", "tokens", "tokens_estimated", "domains", "drift", "waits", "dead_letters", "report"),
-    *("consumers", "cli", "before", "left", "drift_against"),
+    *("consumers", "cli", "before", "left", "drift_against", "base"),
 }
 
 
@@ -144,6 +145,16 @@ def test_the_report_belongs_to_the_data_set(product: Product, state: StateStore)
 def test_an_increment_is_not_told_as_waiting(product: Product, state: StateStore) -> None:
     made = inside.run(product.job, product.root / "home", mode="incremental")
     (event,) = [e for e in timeline(product.home, state, "tiny")["events"] if e["version"] == made.version_id]
+    assert (event["became"], state.versions("tiny")[0].base) == ("current", product.version)
+    row = timeline(product.home, state, "tiny")["versions"][0]
+    assert (row["base"], row["current"]) == (product.version, True)
+    assert sum(domain["documents"] for domain in row["domains"]) == row["documents"]
+
+    # Where there is nothing to build on.
+    made = inside.run(product.job, product.root / "other", mode="incremental")
+    home = open_home(product.root / "other", create=False)
+    with StateStore(home.state_url) as other:
+        (event,) = timeline(home, other, "tiny")["events"]
     assert (event["action"], event["became"], event["note"]) == (
         "published",
         "increment",

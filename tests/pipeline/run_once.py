@@ -56,7 +56,8 @@ def run(job: Path, home: Path, options: dict[str, Any]) -> int:
         workers=options.get("workers", 0),
         until=options.get("until"),
         reporter=reporter,
-        data_date="2026-01-01",
+        mode=options.get("mode", "full"),
+        data_date=options.get("date", "2026-01-01"),
         hooks=hooks,
         tuning=options.get("tuning"),
     )

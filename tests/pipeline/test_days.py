@@ -56,7 +56,7 @@ def incremental(product: Product, day: str, *options: object) -> Any:
     return said.data
 
 
-def test_a_day_is_an_increment_with_the_ids_of_the_full_run(tmp_path: Path) -> None:
+def test_a_day_builds_on_the_current_version_with_the_ids_of_the_full_run(tmp_path: Path) -> None:
     made = dated(tmp_path)
     put(tmp_path / "in/2026-11-29", "a.txt")
     put(tmp_path / "in/2026-11-30", "b.txt", PROSE[1])
@@ -67,34 +67,50 @@ def test_a_day_is_an_increment_with_the_ids_of_the_full_run(tmp_path: Path) -> N
     assert sorted(everything) == ["2026-11-29/a.txt", "2026-11-30/b.txt"], "'latest' is no day"
 
     day = incremental(made, "2026-11-30")
-    assert (day["state"], day["current"], day["increment"], day["waits"]) == ("SUCCEEDED", False, True, [])
-    assert "an increment of 2026-11-30" in day["message"]
+    assert (day["state"], day["current"], day["increment"], day["waits"]) == ("SUCCEEDED", True, False, [])
+    assert (day["base"], day["documents"]) == (full.data["version"], 2)
+    assert f"builds on {full.data['version']}: 1 new documents in 1 shards, 1 replaced" in day["message"]
     assert names(made) == {"2026-11-30/b.txt": everything["2026-11-30/b.txt"]}
-    assert made.manifest()["increment"] is True
+    assert made.manifest()["base"]["version"] == full.data["version"]
     assert made.verify()
     assert made.report()["drift"] == [], "one day is compared with nothing"
 
     listed = {v["version"]: v for v in made.ask("versions", "list")}
-    assert listed[day["version"]]["holds"] == "increment of 2026-11-30"
-    assert listed[day["version"]]["state"] == "PUBLISHED"
-    assert listed[full.data["version"]]["current"], "the current version stays"
+    assert listed[day["version"]]["holds"] == f"{full.data['version']} and 2026-11-30"
+    assert listed[day["version"]]["current"]
+    assert listed[full.data["version"]]["state"] == "PUBLISHED"
+    shown = made.ask("versions", "show", day["version"])
+    assert [Path(folder).name for folder in shown["folders"]] == [full.data["version"], day["version"]]
+    again = made.run()
+    assert (again.data["version"], again.data["current"]) == (full.data["version"], True)
+    history = [(e["version"], e["action"]) for e in made.ask("versions", "history")]
+    assert history == [
+        (full.data["version"], "promoted"),
+        (day["version"], "published"),
+        (full.data["version"], "published"),
+    ]
+
+
+def test_without_a_version_below_a_day_is_an_increment(tmp_path: Path) -> None:
+    made = dated(tmp_path)
+    put(tmp_path / "in/2026-11-30", "b.txt", PROSE[1])
+    day = incremental(made, "2026-11-30")
+    assert (day["state"], day["current"], day["increment"], day["waits"]) == ("SUCCEEDED", False, True, [])
+    assert "an increment of 2026-11-30" in day["message"]
+    assert made.manifest()["increment"] is True
+    assert made.verify()
+    [listed] = made.ask("versions", "list")
+    assert (listed["holds"], listed["state"]) == ("increment of 2026-11-30", "PUBLISHED")
     shown = dataflow("versions", "show", day["version"], "--home", made.home)
     assert "increment of 2026-11-30; the next full run makes a version that contains it" in shown.out
-
     for command in ("rollback", "approve"):
         refused = dataflow("versions", command, day["version"], "--home", made.home)
         assert refused.code in (1, 2)
         assert "it is an increment" in refused.err, refused.err
-    again = made.run()
-    assert (again.data["version"], again.data["current"]) == (full.data["version"], True)
-    history = [(e["version"], e["action"]) for e in made.ask("versions", "history")]
-    assert history == [(day["version"], "published"), (full.data["version"], "published")]
 
 
-def test_empty_days_are_a_success_and_share_one_version(tmp_path: Path) -> None:
+def test_empty_days_without_a_version_below_share_one_version(tmp_path: Path) -> None:
     made = dated(tmp_path)
-    put(tmp_path / "in/2026-11-29", "a.txt")
-    first_full = made.run().data["version"]
     one = incremental(made, "2026-12-01")
     (tmp_path / "in/2026-12-02").mkdir()
     two = incremental(made, "2026-12-02")
@@ -104,7 +120,19 @@ def test_empty_days_are_a_success_and_share_one_version(tmp_path: Path) -> None:
     assert "with the same content as before" in two["message"]
     assert made.verify()
     states = {v["version"]: (v["state"], v["current"]) for v in made.ask("versions", "list")}
-    assert states == {first_full: ("PUBLISHED", True), one["version"]: ("PUBLISHED", False)}
+    assert states == {one["version"]: ("PUBLISHED", False)}
+
+
+def test_an_empty_day_holds_what_is_below_it(tmp_path: Path) -> None:
+    made = dated(tmp_path)
+    put(tmp_path / "in/2026-11-29", "a.txt")
+    full = made.run().data
+    one = incremental(made, "2026-12-01")
+    assert (one["state"], one["documents"], one["tokens"]) == ("SUCCEEDED", 1, full["tokens"])
+    assert (one["current"], one["waits"], one["base"]) == (True, [], full["version"])
+    two = incremental(made, "2026-12-02")
+    assert (two["documents"], two["base"], two["current"]) == (1, one["version"], True)
+    assert made.verify()
 
 
 def test_two_runs_that_end_at_once_with_one_content_are_one_version(tmp_path: Path) -> None:
@@ -143,7 +171,7 @@ def test_what_full_has_and_lost_folders_are_told_apart(tmp_path: Path) -> None:
     assert not made.home.exists()
 
 
-def test_without_a_date_the_last_full_version_s_files_are_left_out(tmp_path: Path) -> None:
+def test_without_a_date_the_files_of_the_versions_below_are_left_out(tmp_path: Path) -> None:
     source = {"source_id": "docs", "path": str(tmp_path / "docs"), "domain": "web"}
     made = Product(tmp_path, [source], {"drift": {"max_domain_shift": 1, "max_language_shift": 1}})
     put(tmp_path / "docs", "old.txt")
@@ -160,14 +188,18 @@ def test_without_a_date_the_last_full_version_s_files_are_left_out(tmp_path: Pat
         "run", made.job, "--home", made.home, "--mode", "incremental", "--dry-run", "--json"
     ).data
     assert listed["sources"][0]["files"] == 2
-    incremental(made, "2026-11-29")
+    day = incremental(made, "2026-11-29")
     found = names(made)
     assert sorted(found) == ["changed.txt", "new.txt"]
     assert found["changed.txt"] == ids["changed.txt"]
+    assert day["documents"] == 3, "the changed one takes its own place"
     incremental(made, "2026-11-30")
-    assert sorted(names(made)) == ["changed.txt", "new.txt"], (
-        "the base is the full version, not the day before"
-    )
+    assert names(made) == {}, "the day before has them"
+    put(tmp_path / "docs", "changed.txt", mark="c")
+    os.utime(tmp_path / "docs" / "changed.txt", ns=(10**18, 10**18))
+    incremental(made, "2026-12-01")
+    assert sorted(names(made)) == ["changed.txt"]
+    assert made.verify()
 
 
 def test_a_run_keeps_the_base_that_it_began_with(tmp_path: Path) -> None:
@@ -190,9 +222,11 @@ def test_a_run_keeps_the_base_that_it_began_with(tmp_path: Path) -> None:
     with made.state() as state:
         version = next(v for v in state.versions() if v.run_id == run_id)
     assert version.data_date == "2026-11-30"
-    assert list(names(made)) == ["new.txt"]
+    assert list(names(made)) == ["new.txt"], "its list is of then, though the full version has it now"
+    assert said.data["documents"] == 2, "which it builds on: the file takes its own place"
     said = dataflow("resume", other, "--home", made.home, "--workers", 0, "--json")
-    assert said.data["documents"] == 0, "that one began after the full version was current"
+    assert names(made) == {}, "that one began after the full version was current"
+    assert said.data["documents"] == 2
 
 
 def orchestrated(made: Product, run_id: str, **options: Any) -> dict[str, Any]:

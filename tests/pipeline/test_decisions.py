@@ -99,7 +99,7 @@ def test_a_full_version_is_compared_with_the_last_full_one_never_with_a_day(tmp_
     assert made.run().data["current"]
     put(tmp_path / "two", "d.txt", mark="d")
     day = made.run("--mode", "incremental")
-    assert (day.code, day.data["state"], day.data["documents"]) == (0, "SUCCEEDED", 1)
+    assert (day.code, day.data["state"], day.data["documents"]) == (0, "SUCCEEDED", 4)
     assert made.report()["drift"] == [], "all of the day is of domain 'two', and that is no drift"
     full = made.run()
     assert "share of domain 'two' by documents moved from 0.0% to 25.0%" in full.data["waits"]

@@ -13,9 +13,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dataflow_ops.kernels.arrow import U64
+from dataflow_ops.kernels.digest import leading_u64
 from dataflow_ops.layers.dedup import columns
-from dataflow_ops.protocols import Input, Side
-from dataflow_ops.schema import chunk_name
+from dataflow_ops.protocols import Input, OutputSpec, Partitioning, Side
+from dataflow_ops.schema import DOCUMENTS, FATES, FETCHED, chunk_name
 from dataflow_ops.settings import JobSettings
 
 STEP = "base"
@@ -38,6 +39,28 @@ def fingerprint(settings: JobSettings) -> Mapping[str, object]:
     if interval is None or interval.parent is None:
         return {}
     return {"base": interval.parent.manifest_sha256}
+
+
+class BaseOutputs:
+    """What the steps of the runs below wrote, in the shape of a step: never run, it tells columns only."""
+
+    name = STEP
+    layer = "dedup"
+    partitioned_by: Partitioning = "all"
+    inputs: tuple[Input, ...] = ()
+    outputs = (
+        OutputSpec("keys", columns.KEYS),
+        OutputSpec("bands", columns.BANDS),
+        OutputSpec("removed", columns.REMOVED),
+        OutputSpec("gone", columns.GONE),
+        OutputSpec("text", DOCUMENTS),
+        OutputSpec("files", FETCHED),
+        OutputSpec("fates", FATES),
+    )
+
+    def fingerprint(self) -> Mapping[str, object]:
+        """Nothing: it makes nothing."""
+        return {}
 
 
 class Alive:
@@ -94,8 +117,6 @@ def hits(side: Side, kind: str, column: str, wanted: U64) -> Iterator[tuple[int,
 
 def _values(table: pa.Table, column: str) -> U64:
     if pa.types.is_fixed_size_binary(table.schema.field(column).type):
-        from dataflow_ops.kernels.digest import leading_u64
-
         return leading_u64(columns.binary_rows(table, column))
     values: U64 = columns.numbers(table, column)
     return values

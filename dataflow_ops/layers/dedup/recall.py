@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dataflow_ops.errors import CorruptOutput
+from dataflow_ops.errors import BaseDamaged
 from dataflow_ops.kernels import digest
 from dataflow_ops.kernels.arrow import U64
 from dataflow_ops.layers.dedup import base, columns, identity, order
@@ -52,7 +52,7 @@ class RecallStep:
         """Give the wanted texts in ascending order of chunk and row.
 
         Raises:
-            CorruptOutput: a text is gone, or is not the one that was signed.
+            BaseDamaged: a text is gone, or is not the one that was signed.
         """
         wanted = side.table("match", "recalled")
         chunks = columns.numbers(wanted, "chunk")
@@ -85,7 +85,7 @@ class RecallStep:
         sha1 = digest.sha1_rows(key_texts.folded.data, key_texts.folded.offsets)
         other = np.flatnonzero(digest.leading_u64(sha1) != keys)
         if len(other):
-            raise CorruptOutput(
+            raise BaseDamaged(
                 f"text of row {rows[other[0]]} in chunk {chunk_name(chunk)} of the version that this run"
                 " builds on is not the one that was signed; check the disk, or run the job in full mode"
             )

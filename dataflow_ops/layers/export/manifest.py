@@ -81,6 +81,24 @@ class FileEntry:
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Below:
+    """What an incremental version builds on.
+
+    Attributes:
+        named: ``version`` and ``manifest_sha256``.
+        totals: of that version; by domain with ``documents``.
+        tombstones: the file of its documents that the new version replaces.
+        replaced: what these come to, in the shape of ``totals``; no bytes are replaced.
+
+    """
+
+    named: Mapping[str, object]
+    totals: Mapping[str, Any]
+    tombstones: FileEntry
+    replaced: Mapping[str, Any]
+
+
 def build_manifest(
     *,
     settings: JobSettings,
@@ -95,7 +113,8 @@ def build_manifest(
     partitions: Sequence[Mapping[str, Any]],
     notes: Sequence[str] = (),
     dead_letters: int = 0,
-    base: Mapping[str, object] | None = None,
+    base: Below | None = None,
+    index: Mapping[str, Any] | None = None,
     increment: bool = False,
 ) -> dict[str, Any]:
     """Put a manifest together; a pure function of its arguments, whose order does not matter.
@@ -113,7 +132,8 @@ def build_manifest(
         partitions: rows of ``plan.partitions``.
         notes: rows of ``plan.notes``.
         dead_letters: what the steps counted as dead, and one for every chunk that was given up.
-        base: the version that an incremental one builds on (``version``, ``manifest_sha256``), or None.
+        base: the version that an incremental one builds on, or None.
+        index: the part of the index that this version adds: what later versions look for duplicates in.
         increment: whether it holds the documents of an interval only, and builds on nothing.
 
     Returns:
@@ -121,11 +141,18 @@ def build_manifest(
 
     """
     ordered = sorted(shards, key=lambda s: s.path)
+    own = _totals(ordered)
+    if base is not None:
+        documents = {row["domain"]: row["documents"] for row in domains}
+        for name, cell in own["by_domain"].items():
+            cell["documents"] = documents.get(name, 0)
     return {
         "format": FORMAT,
         "dataset": settings.dataset.id,
-        "base": dict(base) if base else None,
+        "base": dict(base.named) if base else None,
         **({"increment": True} if increment else {}),
+        **({"tombstones": _file(base.tombstones), "own": own} if base else {}),
+        **({"index": dict(index)} if index else {}),
         "job": job_settings(settings),
         "sources": [
             {
@@ -156,7 +183,7 @@ def build_manifest(
             for s in ordered
         ],
         "lineage": [_file(f) for f in sorted(lineage, key=lambda f: f.path)],
-        "totals": _totals(ordered),
+        "totals": own if base is None else _whole(own, base),
     }
 
 
@@ -231,3 +258,19 @@ def _totals(shards: Sequence[FileEntry]) -> dict[str, Any]:
         "by_domain": by["domain"],
         "by_language": by["language"],
     }
+
+
+def _whole(own: Mapping[str, Any], base: Below) -> dict[str, Any]:
+    """Totals of the whole: those of the base, less what is replaced, and the version's own."""
+    whole: dict[str, Any] = {
+        key: base.totals[key] - base.replaced.get(key, 0) + own[key]
+        for key in ("rows", "documents", "tokens", "bytes")
+    }
+    for by, keys in (("by_domain", ("rows", "tokens", "documents")), ("by_language", ("rows", "tokens"))):
+        names = sorted({*base.totals[by], *own[by]})
+        cells = {}
+        for name in names:
+            below, gone, new = (t[by].get(name, {}) for t in (base.totals, base.replaced, own))
+            cells[name] = {k: below.get(k, 0) - gone.get(k, 0) + new.get(k, 0) for k in keys}
+        whole[by] = {name: cell for name, cell in cells.items() if any(cell.values())}
+    return whole

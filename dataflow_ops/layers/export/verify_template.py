@@ -4,12 +4,15 @@
 Needs Python 3.9 or later and pyarrow (pip install pyarrow); for jsonl.zst shards also zstandard. Run it
 where it lies:
 
-    python verify.py [FOLDER] [--ids-per-pass N]
+    python verify.py [FOLDER] [--ids-per-pass N] [--only-this]
 
 It checks the SHA-256, rows and tokens of every shard and lineage file against manifest.json, that no
 step lost or made up a record, that ids are unique, that every duplicate's survivor is there and is no
 duplicate itself, and that the documents called exported are those in the shards, each in the shard that
 its lineage names. Memory is bounded: ids are looked at range by range.
+
+A version that builds on others needs their folders beside its own. They are checked first, the lowest at the
+start (with --only-this, only by their manifests). Its tombstones must name documents of theirs.
 
 Ends with 0 when all is well, else with 1.
 """
@@ -35,6 +38,7 @@ except ImportError:
 FORMAT = 1
 SHOWN = 5
 ROWS = 65_536
+Chain = list[tuple[Path, dict[str, Any]]]  # folders and manifests of a version and those below, lowest first
 
 
 class Report:
@@ -68,28 +72,56 @@ def main() -> int:
     parser.add_argument(
         "--ids-per-pass", type=int, default=5_000_000, help="documents held in memory at once"
     )
+    parser.add_argument("--only-this", action="store_true", help="don't check the versions below it")
     options = parser.parse_args()
-    root: Path = options.folder
     try:
-        manifest = json.loads((root / "manifest.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as e:
-        print(f"manifest.json can't be read: {e}")
+        chain = versions(options.folder.resolve())
+    except (OSError, ValueError, KeyError) as e:
+        print(f"a manifest can't be read: {e}")
         return 1
-    if manifest.get("format") != FORMAT:
-        print(f"manifest.json has format {manifest.get('format')!r}; this verify.py knows {FORMAT}")
-        return 1
-    print(f"{manifest['dataset']}: {root.resolve().name}")
+    numbers = range(len(chain) - 1 if options.only_this else 0, len(chain))
+    good = [check_version(chain[: number + 1], options.ids_per_pass) for number in numbers]
+    return 0 if all(good) else 1
+
+
+def versions(folder: Path) -> Chain:
+    """A version and those below it, the lowest first: folders and manifests."""
+    chain: Chain = []
+    at, expected = folder, ""
+    while True:
+        data = (at / "manifest.json").read_bytes()
+        if expected and hashlib.sha256(data).hexdigest() != expected:
+            raise ValueError(f"{at.name} is not the version that {chain[0][0].name} builds on")
+        manifest = json.loads(data)
+        if manifest.get("format") != FORMAT:
+            raise ValueError(
+                f"{at.name} has format {manifest.get('format')!r}; this verify.py knows {FORMAT}"
+            )
+        chain.insert(0, (at, manifest))
+        if not manifest.get("base"):
+            return chain
+        at, expected = folder.parent / manifest["base"]["version"], manifest["base"]["manifest_sha256"]
+
+
+def check_version(chain: Chain, per_pass: int) -> bool:
+    """Check the last version of a chain."""
+    root, manifest = chain[-1]
+    print(f"{manifest['dataset']}: {root.name}")
     report = Report()
     sound = check_hashes(root, manifest["shards"], "shards: SHA-256 and size", report)
     sound &= check_hashes(root, manifest["lineage"], "lineage: SHA-256 and size", report)
+    if manifest.get("base"):
+        sound &= check_hashes(root, [manifest["tombstones"]], "tombstones: SHA-256 and size", report)
     check_steps(manifest, report)
     check_totals(manifest, report)
     if sound:
         check_shards(root, manifest["shards"], report)
-        check_documents(root, manifest, options.ids_per_pass, report)
+        check_documents(chain, per_pass, report)
+        if manifest.get("base"):
+            check_below(chain, report)
     else:
         report.add("contents", 0, ["not looked at, because files are missing or damaged"])
-    return 0 if report.show() else 1
+    return report.show()
 
 
 def check_hashes(root: Path, files: list[dict[str, Any]], name: str, report: Report) -> bool:
@@ -141,7 +173,7 @@ def check_steps(manifest: dict[str, Any], report: Report) -> None:
 def check_totals(manifest: dict[str, Any], report: Report) -> None:
     """The manifest's sums agree with its shards and its plan."""
     problems = []
-    totals, shards = manifest["totals"], manifest["shards"]
+    totals, shards = manifest.get("own") or manifest["totals"], manifest["shards"]
     for key in ("rows", "documents", "tokens", "bytes"):
         found = sum(s[key] for s in shards)
         if found != totals[key]:
@@ -172,8 +204,42 @@ def check_shards(root: Path, shards: list[dict[str, Any]], report: Report) -> No
     report.add("shards: rows, documents, tokens", len(shards), problems)
 
 
-def check_documents(root: Path, manifest: dict[str, Any], per_pass: int, report: Report) -> None:
+def check_below(chain: Chain, report: Report) -> None:
+    """The tombstones name documents that were there, and the totals are those below, less these, plus own."""
+    problems = []
+    root, manifest = chain[-1]
+    table = pq.read_table(root / manifest["tombstones"]["path"])
+    for number in range(len(chain) - 1):
+        mine = table.filter(pc.equal(table["part"], number))
+        fates = dict(zip(mine["doc_id"].to_pylist(), mine["fate"].to_pylist()))  # noqa: B905
+        there = living(chain[:-1], number, pa.array(list(fates), pa.binary()))
+        wrong = [doc.hex() for doc, fate in fates.items() if there.get(doc) != fate]
+        problems += [f"{doc}: not there, or of another fate, in {chain[number][0].name}" for doc in wrong]
+    below, own, whole = chain[-2][1]["totals"], manifest["own"], manifest["totals"]
+    for key in ("rows", "documents", "tokens"):
+        gone = pc.sum(table[key] if key != "documents" else pc.equal(table["fate"], "exported")).as_py() or 0
+        if whole[key] != below[key] - gone + own[key]:
+            problems.append(f"{key}: {whole[key]:,}, not {below[key]:,} - {gone:,} + {own[key]:,}")
+    report.add("base: tombstones name its documents, totals add up", table.num_rows, problems)
+
+
+def living(chain: Chain, number: int, ids: Any) -> dict[bytes, str]:
+    """Fates of those of some ids that one version of a chain has, and none above it replaced."""
+    found: dict[bytes, str] = {}
+    for entry in chain[number][1]["lineage"] if len(ids) else ():
+        for table in read(chain[number][0] / entry["path"], ["doc_id", "fate"]):
+            mine = table.filter(pc.is_in(table["doc_id"].cast(pa.binary()), value_set=ids))
+            found.update(zip(mine["doc_id"].to_pylist(), mine["fate"].to_pylist()))  # noqa: B905
+    for root, above in chain[number + 1 :]:
+        for table in read(root / above["tombstones"]["path"], ["part", "doc_id"]) if found else ():
+            for doc in table.filter(pc.equal(table["part"], number))["doc_id"].to_pylist():
+                found.pop(doc, None)
+    return found
+
+
+def check_documents(chain: Chain, per_pass: int, report: Report) -> None:
     """Ids, fates, survivors and whereabouts of documents, range by range of ids."""
+    manifest = chain[-1][1]
     total = sum(f["rows"] for f in manifest["lineage"])
     passes = max(1, -(-total // per_pass))
     fates: dict[str, int] = {}
@@ -183,25 +249,24 @@ def check_documents(root: Path, manifest: dict[str, Any], per_pass: int, report:
     for number in range(passes):
         # Ids are hashes, so equal ranges hold about equally many.
         ids = Range(2**128 * number // passes, 2**128 * (number + 1) // passes)
-        one_pass(root, manifest, ids, fates, by_step, problems, seen)
+        one_pass(chain, ids, fates, by_step, problems, seen)
     report.add("ids: unique in lineage and in shards", total, problems["ids"])
     report.add("duplicates: survivor there, and no duplicate", seen["survivors"], problems["survivors"])
     report.add("exported = rows of the shards, in the named shard", seen["exported"], problems["exported"])
     wrong = []
     steps = {s["name"]: s for s in manifest["steps"]}
-    expected = [("filter", "filter", "rejected"), ("label", "label", "rejected")]
-    for step, key, column in expected:
-        if step in steps and by_step.get(key, 0) != steps[step][column]:
-            wrong.append(f"{step}: {steps[step][column]:,} rejected, but lineage has {by_step.get(key, 0):,}")
+    for step in ("filter", "label"):
+        if step in steps and by_step.get(step, 0) != steps[step]["rejected"]:
+            told = f"{steps[step]['rejected']:,} rejected, but lineage has {by_step.get(step, 0):,}"
+            wrong.append(f"{step}: {told}")
     if "scatter" in steps:
         scatter = steps["scatter"]
         for key, found in (("in", sum(fates.values())), ("kept", fates.get("exported", 0))):
             if scatter[key] != found:
                 wrong.append(f"scatter: {key} {scatter[key]:,}, but lineage has {found:,}")
-    if fates.get("exported", 0) != manifest["totals"]["documents"]:
-        wrong.append(
-            f"{manifest['totals']['documents']:,} documents, but {fates.get('exported', 0):,} exported fates"
-        )
+    own = (manifest.get("own") or manifest["totals"])["documents"]
+    if fates.get("exported", 0) != own:
+        wrong.append(f"{own:,} documents, but {fates.get('exported', 0):,} exported fates")
     report.add("fates: lineage = step table", sum(fates.values()), wrong)
     print("fates: " + ", ".join(f"{name} {count:,}" for name, count in sorted(fates.items())))
 
@@ -231,8 +296,7 @@ class Range:
 
 
 def one_pass(
-    root: Path,
-    manifest: dict[str, Any],
+    chain: Chain,
     ids: Range,
     fates: dict[str, int],
     by_step: dict[str, int],
@@ -240,6 +304,7 @@ def one_pass(
     seen: dict[str, int],
 ) -> None:
     """Check the documents whose id is in a range, and the duplicates whose survivor's id is."""
+    root, manifest = chain[-1]
     known: dict[bytes, tuple[str, str]] = {}
     pairs: dict[tuple[str, str], tuple[str, str]] = {}
     awaited: list[tuple[bytes, bytes]] = []
@@ -258,14 +323,15 @@ def one_pass(
                 fates[fate] = fates.get(fate, 0) + 1
                 if fate == "rejected":
                     by_step[step] = by_step.get(step, 0) + 1
-    based = manifest.get("base") is not None
     seen["survivors"] += len(awaited)
+    others = pa.array(sorted({s for _, s in awaited if s and s not in known}), pa.binary())
+    below = {d: fate for i in range(len(chain) - 1) for d, fate in living(chain, i, others).items()}
     for doc_id, survivor in awaited:
         name = survivor.hex() if survivor else "(none)"
-        if survivor not in known:
-            if not based or not survivor:
-                problems["survivors"].append(f"{doc_id.hex()}: its survivor {name} is not in lineage")
-        elif known[survivor][0] == "duplicate":
+        fate = known[survivor][0] if survivor in known else below.get(survivor)
+        if fate is None:
+            problems["survivors"].append(f"{doc_id.hex()}: its survivor {name} is not in lineage")
+        elif fate == "duplicate":
             problems["survivors"].append(f"{doc_id.hex()}: its survivor {name} is a duplicate itself")
     check_exported(root, manifest["shards"], ids, known, problems, seen)
 
@@ -313,7 +379,6 @@ def read(path: Path, columns: list[str]) -> Iterator[pa.Table]:
             import zstandard
         except ImportError:
             sys.exit("verify.py needs zstandard for jsonl.zst shards: pip install zstandard")
-
         with path.open("rb") as file:
             with zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True) as raw:
                 rows: list[dict[str, Any]] = []

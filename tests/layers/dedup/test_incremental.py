@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from test_flow import family
 
 from dataflow_ops import schema
-from dataflow_ops.errors import CorruptOutput
+from dataflow_ops.errors import BaseDamaged
 from dataflow_ops.kernels.fold import fold_text
 from dataflow_ops.kernels.similarity import similarity
 from dataflow_ops.layers.dedup.compare import leader_walk
@@ -183,5 +183,5 @@ def test_a_text_below_that_rotted_is_told() -> None:
     assert isinstance(handle, pa.Table)
     rotten = handle.set_column(1, "text", pa.array([body + "!!"], pa.large_string()))
     below.store.parts["parse", "text"][name][""][0] = rotten
-    with pytest.raises(CorruptOutput, match="not the one that was signed"):
+    with pytest.raises(BaseDamaged, match="not the one that was signed"):
         Flow(above(job()), below=[below.store]).run([documents([body + " more"])])

@@ -1,0 +1,166 @@
+"""A version and those below it: what an incremental run builds on, and what its own version then is."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dataflow_ops.engine.base_records import BasePart
+from dataflow_ops.engine.inputs import digest_of
+from dataflow_ops.errors import VersionError
+from dataflow_ops.layers.dedup.identity import band_fingerprint
+from dataflow_ops.settings import JobSettings
+from dataflow_ops.state.records import VersionRecord
+from dataflow_ops.state.store import StateStore
+from dataflow_ops.storage.blob import BlobStore
+from dataflow_ops.values import Numbers, Output
+
+INDEXED = (("sign", "keys"), ("sign", "bands"), ("confirm", "removed"), ("parse", "text"))
+"""``(step, kind)`` of the outputs that a version's index is: keys and bands of all that dedup met, which of
+them it removed, and the texts to compare with."""
+UNFINISHED = ("PLANNED", "RUNNING", "PAUSED", "FAILED")
+"""States of a run whose outputs may be newer ones than its version was made of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One version of a chain.
+
+    Attributes:
+        record: its row in state.
+        manifest: as published.
+    """
+
+    record: VersionRecord
+    manifest: Mapping[str, Any]
+
+    @property
+    def part(self) -> BasePart:
+        """What the engine needs to know of it."""
+        return BasePart(self.record.manifest_sha256, self.record.run_id)
+
+    @property
+    def folder(self) -> str:
+        """Where its files are."""
+        return f"versions/{self.record.version_id}"
+
+
+def read_manifest(blobs: BlobStore, record: VersionRecord) -> dict[str, Any]:
+    """A version's manifest, checked against its recorded hash.
+
+    Raises:
+        VersionError: it is gone, or not what was published.
+    """
+    if blobs.stat(record.manifest_uri) is None:
+        raise VersionError(f"{record.version_id} is no longer stored: {record.manifest_uri} is gone")
+    data = blobs.read(record.manifest_uri)
+    if hashlib.sha256(data).hexdigest() != record.manifest_sha256:
+        raise VersionError(
+            f"{record.manifest_uri} is not what was published; restore it or make the version again"
+        )
+    manifest: dict[str, Any] = json.loads(data)
+    return manifest
+
+
+def records_below(versions: Sequence[VersionRecord], version_id: str) -> list[VersionRecord]:
+    """A version and those below it, the lowest first.
+
+    Args:
+        versions: of one data set.
+        version_id: which.
+
+    Raises:
+        VersionError: one of them is not there.
+    """
+    by_id = {v.version_id: v for v in versions}
+    found: list[VersionRecord] = []
+    at: str | None = version_id
+    while at is not None:
+        record = by_id.get(at)
+        if record is None:
+            raise VersionError(f"version {at}, on which {version_id} builds, is gone")
+        found.append(record)
+        at = record.base
+    return found[::-1]
+
+
+def chain_of(state: StateStore, blobs: BlobStore, dataset: str, version_id: str) -> list[Link]:
+    """A version and those below it, the lowest first, with their manifests.
+
+    Raises:
+        VersionError: one of them is not there, or its manifest is damaged.
+    """
+    records = records_below(state.versions(dataset), version_id)
+    return [Link(record, read_manifest(blobs, record)) for record in records]
+
+
+def signed_by(settings: JobSettings) -> str:
+    """Names the settings and code behind keys and bands: an index made with others finds nothing."""
+    return digest_of(band_fingerprint(settings))[:16]
+
+
+def index_entry(
+    settings: JobSettings, numbers: Numbers, outputs: Mapping[tuple[str, str], Mapping[str, Output]]
+) -> dict[str, Any]:
+    """What the manifest says of a run's own part of the index.
+
+    Args:
+        settings: the job.
+        numbers: into how many ranges it is cut.
+        outputs: of :data:`INDEXED`, by partition.
+
+    Returns:
+        ``documents`` (that stayed), ``bytes`` of keys and bands, ``ranges``, ``signed_by`` and ``sha256``: of
+        what the files hold, wherever they lie.
+    """
+    keys, bands, removed = (outputs[name] for name in INDEXED[:3])
+    return {
+        "documents": sum(o.rows for o in keys.values()) - sum(o.rows for o in removed.values()),
+        "bytes": sum(o.size for table in (keys, bands) for o in table.values()),
+        "ranges": {
+            "key_prefixes": numbers.key_prefixes,
+            "band_prefixes": numbers.band_prefixes,
+            "blocks": numbers.blocks,
+            "root_prefixes": numbers.root_prefixes,
+            "shard_groups": numbers.shard_groups,
+        },
+        "signed_by": signed_by(settings),
+        "sha256": _content(outputs),
+    }
+
+
+def indexed_outputs(state: StateStore, run_id: str) -> dict[tuple[str, str], Mapping[str, Output]]:
+    """The outputs of a run that are its part of an index."""
+    return {name: state.outputs_of_step(run_id, *name) for name in INDEXED}
+
+
+def check_index(state: StateStore, links: Iterable[Link]) -> None:
+    """Whether every part of the index is still what the manifests answer for.
+
+    Raises:
+        VersionError: a run was run again with other content, or what it left was cleared away.
+    """
+    for link in links:
+        name = link.record.version_id
+        run = state.get_run(link.record.run_id)
+        if run is None or run.state in UNFINISHED:
+            raise VersionError(
+                f"run {link.record.run_id}, which made version {name}, is {run.state if run else 'gone'};"
+                " let it end, then go on"
+            )
+        if _content(indexed_outputs(state, run.run_id)) != link.manifest["index"]["sha256"]:
+            raise VersionError(
+                f"the index of version {name} is no longer kept as it was published; run the job in full"
+                " mode first"
+            )
+
+
+def _content(outputs: Mapping[tuple[str, str], Mapping[str, Output]]) -> str:
+    digest = hashlib.sha256()
+    for (step, kind), by_partition in sorted(outputs.items()):
+        for partition, output in sorted(by_partition.items()):
+            digest.update(f"{step}.{kind} {partition} {output.rows} {output.sha256}\n".encode())
+    return digest.hexdigest()
