@@ -5,10 +5,12 @@ Drawn from the chunks that ended last, so that it costs the same with ten chunks
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dataflow_ops.console.duplicates import COUNTED_AS, TEXTS
 from dataflow_ops.console.glances import FewChunks
 from dataflow_ops.console.matches import locate, snippet
 from dataflow_ops.console.place import Place
@@ -22,12 +24,6 @@ from dataflow_ops.pipeline.flow import partitioning
 from dataflow_ops.state.records import RunRecord
 from dataflow_ops.state.reviews import ReviewRecord
 
-COUNTED_AS = {"exact_duplicate": "exact", "near_duplicate": "near"}
-"""Name that dedup counts under → name of the verdict."""
-DUPLICATES = {
-    "exact": ("the same text as the survivor", "与保留文档文本相同"),
-    "near": ("share of characters in common with the survivor", "与保留文档的相似度"),
-}
 NEWEST = 40
 """Chunks from which a seed chooses."""
 CHOSEN = 4
@@ -124,7 +120,35 @@ def _documents(
     reader = FewChunks(place, row.run_id, sorted(set(chunks)), others, removing)
     rows = sample(reader, rule or None, n, seed, MAX_CHARS)
     said = _reviews(place, row.dataset, [one.doc_id for one in rows])
-    return [_document(one, said.get((one.doc_id, one.rule))) for one in rows]
+    survivors = _survivors(place, row.run_id, rows)
+    enough = _enough(row)
+    return [
+        _document(one, said.get((one.doc_id, one.rule)), survivors.get(one.survivor_id), enough)
+        for one in rows
+    ]
+
+
+def _survivors(place: Place, run_id: str, rows: Sequence[Any]) -> dict[str, str]:
+    """Survivor → its file: it may lie in a chunk that nothing was drawn from, or be of a version below."""
+    found = {one.survivor_id: one.survivor_path for one in rows if one.survivor_path}
+    wanted: dict[str, list[Any]] = {}
+    for one in rows:
+        if one.survivor_place is not None and one.survivor_id not in found:
+            wanted.setdefault(one.survivor_place[0], []).append(one)
+    reader = FewChunks(place, run_id, sorted(wanted))
+    for chunk, output in reader.outputs("parse", "text"):
+        at = [one.survivor_place[1] for one in wanted[chunk]]
+        if max(at) < output.rows:
+            there = reader.read_rows(output, at, ("doc_id", "path")).to_pylist()
+            found |= {one["doc_id"].hex(): one["path"] for one in there}
+    return found
+
+
+def _enough(row: RunRecord) -> float | None:
+    """How alike two documents must be to be near copies, in this run."""
+    verify = json.loads(row.settings).get("dedup", {}).get("verify", {})
+    least: float | None = verify.get("min_similarity")
+    return least
 
 
 def _has(hits: Mapping[str, int], rule: str) -> bool:
@@ -154,8 +178,10 @@ def _reviews(place: Place, dataset: str, doc_ids: Sequence[str]) -> dict[tuple[s
     return {(r.doc_id, r.rule): r for r in place.state.reviews_of_documents(dataset, doc_ids)}
 
 
-def _document(one: Any, review: ReviewRecord | None) -> dict[str, Any]:
-    english, chinese = RULE_TEXTS.get(one.rule) or DUPLICATES.get(one.rule) or (one.rule, one.rule)
+def _document(
+    one: Any, review: ReviewRecord | None, survivor_path: str | None, enough: float | None
+) -> dict[str, Any]:
+    english, chinese = TEXTS.get(one.rule) or RULE_TEXTS.get(one.rule) or (one.rule, one.rule)
     shown, match = snippet(one.text, locate(one.rule, one.text) if one.text else None)
     low = one.bound is not None and (one.side == "low" if one.side else (one.value or 0.0) < one.bound)
     return {
@@ -174,7 +200,9 @@ def _document(one: Any, review: ReviewRecord | None) -> dict[str, Any]:
         "match": None if match is None else list(match),
         "length": len(one.text),
         "survivor": one.survivor_id or None,
+        "survivor_path": survivor_path,
         "similarity": one.similarity,
+        "enough": enough if one.rule == "near" else None,
         "review": None
         if review is None
         else {"verdict": review.verdict, "who": review.who, "at": review.created_at},

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dataflow_ops.console.duplicates import COUNTED_AS, TEXTS
 from dataflow_ops.console.version_facts import facts_of
 from dataflow_ops.errors import CorruptOutput
 from dataflow_ops.observe.aliases import ALIASES
@@ -26,12 +27,6 @@ SAMPLED_CHUNKS = 8
 SAMPLED_ROWS = 10_000
 """Rows of each of them, at most: its first row group."""
 BINS = 24
-
-DUPLICATES: Mapping[str, tuple[str, tuple[str, str]]] = {
-    "exact_duplicate": ("exact", ("the same key text as the survivor's", "去重文本与保留文档完全相同")),
-    "near_duplicate": ("near", ("edit similarity to its survivor", "与保留文档的编辑相似度")),
-}
-"""Name under which dedup counts its hits -> (name as a rule, what it says in English and Chinese)."""
 
 
 def rules(home: Home, state: StateStore, dataset: str, version: str | None = None) -> dict[str, Any]:
@@ -100,7 +95,7 @@ def _others(
         for counted in sorted(hits):
             if counted in known or layer == "ingest":
                 continue
-            name = DUPLICATES.get(counted, (counted,))[0]
+            name = COUNTED_AS.get(counted, counted)
             row = _row(step, name, counted, steps, old, reviews)
             found.append({**row, "gate": "", "low": None, "high": None, "by_kind": {}, "histogram": None})
     return found
@@ -114,7 +109,7 @@ def _row(
     old: Mapping[str, Any],
     reviews: Mapping[str, Mapping[str, int]],
 ) -> dict[str, Any]:
-    english, chinese = DUPLICATES[counted][1] if counted in DUPLICATES else RULE_TEXTS.get(name, ("", ""))
+    english, chinese = TEXTS.get(name) or RULE_TEXTS.get(name, ("", ""))
     said = reviews.get(name, {})
     return {
         "rule": name,

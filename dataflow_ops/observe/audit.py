@@ -38,7 +38,9 @@ class AuditRow:
         source_id: source, with ``path``, ``position`` and ``url``.
         detail: a sentence more, where the step gave one.
         text: beginning of its text; ``""`` where parse found none.
-        survivor_id: of duplicates, with the beginning of ``survivor_text`` and the ``similarity``.
+        survivor_id: of duplicates, with the beginning of ``survivor_text``, ``survivor_path``, where it lies
+            (``survivor_place``: chunk, row), and the ``similarity``. Text and path are empty where its chunk
+            was not at hand.
 
     """
 
@@ -58,6 +60,8 @@ class AuditRow:
     survivor_id: str = ""
     survivor_text: str = ""
     similarity: float | None = None
+    survivor_path: str = ""
+    survivor_place: tuple[str, int] | None = field(default=None, metadata={"for": "programs"})
 
 
 @dataclass(slots=True)
@@ -218,6 +222,10 @@ def _row(pick: _Pick, texts: dict[tuple[str, int], dict[str, Any]]) -> AuditRow:
         one,
         survivor_id=row["survivor_id"].hex(),
         survivor_text=survivor["text"] if same else "",
+        survivor_path=(survivor.get("path") or "") if same else "",
+        survivor_place=None
+        if row["survivor_row"] is None
+        else (chunk_name(row["survivor_chunk"]), row["survivor_row"]),
         similarity=row["similarity"],
     )
 
@@ -226,7 +234,7 @@ def to_csv(rows: Sequence[AuditRow]) -> str:
     """CSV with a header line. A text cell that a spreadsheet would run as a formula gets a leading ``'``."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    names = [f.name for f in fields(AuditRow)]
+    names = [f.name for f in fields(AuditRow) if not f.metadata]
     writer.writerow(names)
     for row in rows:
         writer.writerow([_cell(getattr(row, name)) for name in names])

@@ -73,8 +73,8 @@ def by_id(version: OpenVersion, prefix: str, limit: int) -> Found:
 def by_url(version: OpenVersion, urls: Sequence[str], limit: int) -> Found:
     """Documents with one of these URLs; else those whose path is the first one, as far as both go.
 
-    A path in a source has neither the source's folder before it nor what stands before that: what was typed may
-    have them, or may begin further inside. Whole folder and file names are compared.
+    A path in a source has neither the source's folder before it nor what stands before that: what was typed
+    may have them, or may begin further inside. Whole folder and file names are compared.
     """
     wanted = pa.array(urls, pa.string())
 

@@ -48,6 +48,8 @@ def test_rules_and_documents_are_those_of_the_audit(made: Made, place: Place) ->
             assert 0 <= start < end <= len(one["snippet"])
         if one["rule"] in ("exact", "near"):
             assert (one["survivor"], one["similarity"]) == (row.survivor_id, row.similarity)
+            assert one["survivor_path"] == row.survivor_path != ""
+            assert one["enough"] == (0.8 if one["rule"] == "near" else None)
     assert found["cli"] == f"dataflow audit {made.run} --n 50"
 
 

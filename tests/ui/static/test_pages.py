@@ -180,6 +180,7 @@ REMOVED: dict[str, Any] = {
             "survivor": "cc" * 16,
             "survivor_path": "first.md",
             "similarity": 0.841,
+            "enough": 0.8,
             "review": None,
         }
         for name in ("aa", "bb")
@@ -192,6 +193,7 @@ def test_what_was_removed_is_listed_with_its_keys() -> None:
     found = render("run/removed.js", "Removed", props, answers={"run/removed": REMOVED})
     entries = [e for e in found.elements if e.get("role") == "option"]
     assert [e["aria-selected"] for e in entries] == [True, False]
+    assert f"Near copy offirst.md(84.1% alike; 80% is enough){'cc' * 16}" in found.text
     assert {e.get("aria-keyshortcuts") for e in found.elements} >= {"k", "d"}
     withheld = render(
         "run/removed.js", "Removed", {**props, "rights": MAY_NOT}, answers={"run/removed": REMOVED}

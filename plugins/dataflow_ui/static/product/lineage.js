@@ -1,8 +1,8 @@
 // What became of one document, step by step.
+import { CopyOf } from "../kit/copy_of.js";
 import { box, Fragment, h, row, text, UI, useState } from "../kit/h.js";
 import { useText } from "../kit/i18n.js";
 import { Icon } from "../kit/icons.js";
-import { PageLink, productPath } from "../kit/links.js";
 import { Empty, Loaded } from "../kit/notes.js";
 import { Label, Stat, SURFACE } from "../kit/panel.js";
 import { usePoll } from "../kit/poll.js";
@@ -86,16 +86,11 @@ export function Lineage({ dataset, version, doc_id: docId }) {
       ),
       box({ mt: 3 }, h(Label, null, t("lineage.steps")), h(Steps, { steps: data.steps })),
       data.survivor &&
-        box(
-          { mt: 2, fontSize: "sm" },
-          t("removed.same_as"),
-          " ",
-          h(
-            PageLink,
-            { to: productPath({ view: "search", dataset, q: data.survivor, by: "id" }), fontFamily: "mono", fontSize: "xs" },
-            data.survivor,
-          ),
-        ),
+        h(CopyOf, {
+          mt: 2,
+          dataset,
+          of: { ...data.survivor_detail, survivor: data.survivor, rule: data.steps.find((step) => step.verdict === "removed")?.rule },
+        }),
       rights.known && !rights.text && box({ mt: 3 }, h(Label, null, t("lineage.text")), h(Empty, { icon: "person" }, rights.whyText)),
       data.text !== null &&
         data.text !== undefined &&

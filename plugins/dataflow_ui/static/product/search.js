@@ -2,6 +2,7 @@
 import { box, column, h, row, text, UI, useEffect, useState } from "../kit/h.js";
 import { StateBadge, Tag } from "../kit/badge.js";
 import { CliLine } from "../kit/cli.js";
+import { alikeWords, CopyOf } from "../kit/copy_of.js";
 import { useText } from "../kit/i18n.js";
 import { Icon } from "../kit/icons.js";
 import { PageLink, productPath } from "../kit/links.js";
@@ -64,7 +65,8 @@ function Form({ query, by, onSearch }) {
 }
 
 function Result({ result, open, onToggle }) {
-  const { t, f } = useText();
+  const words = useText();
+  const { t } = words;
   const key = { dataset: result.dataset, version: result.version, doc_id: result.doc_id };
   return box(
     { px: 3, py: 3, borderTopWidth: 1, borderColor: "border", _first: { borderTopWidth: 0 } },
@@ -81,9 +83,7 @@ function Result({ result, open, onToggle }) {
       box({ flex: 1 }),
       text(
         { fontSize: "xs", color: "fg.muted" },
-        result.exact
-          ? t("search.exact")
-          : typeof result.similarity === "number" && t("removed.similarity", { share: f.share(result.similarity) }),
+        result.exact ? t("search.exact") : alikeWords(result.similarity, result.enough, words),
       ),
       result.doc_id !== "" &&
         h(
@@ -100,17 +100,7 @@ function Result({ result, open, onToggle }) {
       text({ fontFamily: "mono" }, result.doc_id),
       result.shard && text({}, t("search.shard", { shard: result.shard })),
     ),
-    result.survivor &&
-      box(
-        { mt: 1, fontSize: "sm" },
-        t("removed.same_as"),
-        " ",
-        h(
-          PageLink,
-          { to: productPath({ view: "search", dataset: result.dataset, q: result.survivor, by: "id" }), fontFamily: "mono", fontSize: "xs" },
-          result.survivor,
-        ),
-      ),
+    result.survivor && h(CopyOf, { mt: 1, dataset: result.dataset, of: { rule: result.rule, survivor: result.survivor } }),
     result.snippet && box({ mt: 1, fontSize: "sm", color: "fg.muted", lineClamp: 2, overflowWrap: "anywhere" }, result.snippet),
     open && result.doc_id !== "" && box({ mt: 3 }, h(Lineage, key)),
   );
@@ -134,7 +124,7 @@ function Results({ data }) {
       flush: data.results.length > 0,
     },
     data.results.length === 0
-      ? h(Empty, { title: t("search.nothing"), icon: "search" }, t("search.nothing_next"))
+      ? h(Empty, { title: t("search.nothing"), icon: "search" }, t(`search.nothing_${data.by}`))
       : data.results.map((result) =>
           h(Result, {
             key: id(result),

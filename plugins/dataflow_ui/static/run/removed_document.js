@@ -1,7 +1,7 @@
 // One removed document: why, by how much, and the text with the place marked.
+import { CopyOf } from "../kit/copy_of.js";
 import { box, h, row, text } from "../kit/h.js";
 import { useText } from "../kit/i18n.js";
-import { PageLink, productPath } from "../kit/links.js";
 import { SURFACE } from "../kit/panel.js";
 import { bound, Marked, Name } from "../kit/words.js";
 import { Tag } from "../kit/badge.js";
@@ -62,18 +62,7 @@ export function RemovedDocument({ document }) {
         ),
       measured && h(Scale, { ...document, label: `${t("removed.value")} ${f.exact(document.value)}, ${allowed}` }),
       document.survivor &&
-        text(
-          {},
-          t("removed.same_as"),
-          " ",
-          h(
-            PageLink,
-            { to: productPath({ view: "search", q: document.survivor, by: "id" }), fontFamily: "mono", fontSize: "xs" },
-            document.survivor,
-          ),
-          typeof document.similarity === "number" &&
-            text({ color: "fg.muted" }, ` · ${t("removed.similarity", { share: f.share(document.similarity) })}`),
-        ),
+        h(CopyOf, { of: { ...document, file: document.survivor_path } }),
     ),
     row(
       { mt: 1, fontSize: "xs", color: "fg.muted", gap: 3, rowGap: 0 },

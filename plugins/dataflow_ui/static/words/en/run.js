@@ -105,8 +105,6 @@ export default {
   "removed.none_yet": "The run has not begun; come back when Filter runs.",
   "removed.others": "Show others",
   "removed.rule": "Rule",
-  "removed.same_as": "Same as",
-  "removed.similarity": "{share} alike",
   "removed.take_back": "Take back",
   "removed.title": "Just removed",
   "removed.value": "Measured",

@@ -97,8 +97,6 @@ export default {
   "removed.none_yet": "运行尚未开始，过滤层运行时再来查看。",
   "removed.others": "换一批",
   "removed.rule": "规则",
-  "removed.same_as": "相同文档",
-  "removed.similarity": "相似度 {share}",
   "removed.take_back": "撤回",
   "removed.title": "刚刚剔除",
   "removed.value": "测量值",
