@@ -9,7 +9,7 @@ from airflow.sdk import Param  # noqa: TID253 - this package is where Airflow be
 from dataflow_ops.airflow.steps import LAYER_TITLES
 from dataflow_ops.pipeline.flow import LAYERS
 
-SELDOM = "Overrides · 临时改动"
+SELDOM = "For this run only · 仅限本次运行"
 """A section is folded until somebody opens it: only what few people need stands in one. Fields without a
 section come first, and open."""
 
@@ -52,7 +52,9 @@ def form() -> dict[str, Any]:
             title="Overrides · 临时改动的设置",
             description=(
                 "One section.key=value a line, e.g. dedup.minhash.shingle_size=9. Such a version waits unless"
-                " Promote is on. 每行一个 section.key=value；不勾选“设为当前版本”时，新版本等待批准。"
+                " Promote is on. All keys: the DataFlow tab of any run, Parameters, “All settings”."
+                " 每行一个 section.key=value；不勾选“设为当前版本”时，新版本等待批准。"
+                "全部键名：任一运行的 DataFlow 标签，“参数”中的“全部设置”。"
             ),
             section=SELDOM,
         ),

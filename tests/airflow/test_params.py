@@ -18,7 +18,9 @@ def test_only_what_few_people_need_is_folded() -> None:
     in_sight = [name for name, section in sections.items() if section is None]
     assert in_sight == ["until", "priority", "dry_run"]
     assert list(sections)[: len(in_sight)] == in_sight, "what is in sight comes first"
-    assert {sections["overrides"], sections["promote"]} == {"Overrides · 临时改动"}
+    assert {sections["overrides"], sections["promote"]} == {"For this run only · 仅限本次运行"}
+    titles = {param.schema["title"].split(" · ")[0] for param in form().values()}
+    assert "For this run only" not in titles, "a section and a field of one name are told apart by nobody"
 
 
 def test_every_field_speaks_both_languages_and_has_a_default_that_it_takes() -> None:
