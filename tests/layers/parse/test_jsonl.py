@@ -64,6 +64,7 @@ def test_any_cut_into_parts_gives_every_record_once(parts: list[bytes], limit: i
         (b'"text"', "a string"),
         (b"null", "null"),
         (b'{"text": "a"} x', "not valid JSON"),
+        (b'{"text": "a', "not valid JSON: Unterminated string starting at character 9"),
         (b'{"text": ["a"]}', "must be a string, not an array"),
         (b'{"text": true}', "true or false"),
         (b'{"body": "a"}', "no key 'text'; the record has: body"),

@@ -28,7 +28,8 @@ def load_json(data: bytes) -> Any:
     try:
         return _DECODER.decode(text)
     except json.JSONDecodeError as e:
-        raise MalformedRecord(f"not valid JSON: {e.msg} at character {e.pos}") from e
+        what = e.msg.removesuffix(" at")  # some of Python's sentences end so
+        raise MalformedRecord(f"not valid JSON: {what} at character {e.pos}") from e
     except _Duplicate as e:
         raise MalformedRecord(str(e)) from e
     except RecursionError as e:
