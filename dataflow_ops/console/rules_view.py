@@ -18,7 +18,7 @@ from dataflow_ops.pipeline.flow import STEPS
 from dataflow_ops.pipeline.home import Home
 from dataflow_ops.pipeline.look import rule_notes
 from dataflow_ops.pipeline.version_reader import OpenVersion, open_version
-from dataflow_ops.pipeline.version_states import REJECTED, REMOVED
+from dataflow_ops.pipeline.version_trail import trail
 from dataflow_ops.state.records import VersionRecord
 from dataflow_ops.state.store import StateStore
 
@@ -27,6 +27,8 @@ SAMPLED_CHUNKS = 8
 SAMPLED_ROWS = 10_000
 """Rows of each of them, at most: its first row group."""
 BINS = 24
+REMEMBERED = 2_000
+"""Newest decisions from which it is told which version came before."""
 
 
 def rules(home: Home, state: StateStore, dataset: str, version: str | None = None) -> dict[str, Any]:
@@ -39,7 +41,8 @@ def rules(home: Home, state: StateStore, dataset: str, version: str | None = Non
         version: the version; the current one when left out.
 
     Returns:
-        ``dataset, version, previous, sampled, rules``; ``sampled`` counts the documents in the histograms.
+        ``dataset, version, run, previous, sampled, rules``; ``sampled`` counts the documents in the
+        histograms.
 
     Raises:
         ConfigError: the data set has no version.
@@ -69,6 +72,7 @@ def rules(home: Home, state: StateStore, dataset: str, version: str | None = Non
     return {
         "dataset": dataset,
         "version": opened.record.version_id,
+        "run": opened.record.run_id,
         "previous": previous.version_id if previous is not None else None,
         "sampled": max((len(values) for values in sample.values()), default=0),
         "rules": rows,
@@ -76,13 +80,10 @@ def rules(home: Home, state: StateStore, dataset: str, version: str | None = Non
 
 
 def _previous(state: StateStore, record: VersionRecord) -> VersionRecord | None:
-    """The version before it of the same mode; not one that was refused or cleared away."""
-    older = [
-        v
-        for v in state.versions(record.dataset)
-        if v.created_at < record.created_at and v.mode == record.mode and v.state not in (REJECTED, REMOVED)
-    ]
-    return older[0] if older else None
+    """The version before it, as its data set's history tells."""
+    versions = state.versions(record.dataset)
+    before = trail(versions, state.version_events(record.dataset, limit=REMEMBERED)).before
+    return next((v for v in versions if v.version_id == before.get(record.version_id)), None)
 
 
 def _others(
@@ -155,20 +156,26 @@ def _sample(version: OpenVersion, statistics: Sequence[str]) -> dict[str, npt.ND
 
 
 def _histogram(values: npt.NDArray[np.float64] | None, note: RuleNote) -> dict[str, Any] | None:
-    """Counts in equal bins over where nearly all values lie, bounds included; the ends hold the rest."""
+    """Counts in equal bins over where nearly all values lie; a bound far from them gets a bin of its own.
+
+    Every bound lies within the edges, that of each kind of text too; the outermost bins hold the rest.
+    """
     if values is None:
         return None
     values = values[np.isfinite(values)]
     if not len(values):
         return None
     low, high = np.quantile(values, [0.005, 0.995]).tolist()
-    bounds = [bound for bound in (note.low, note.high) if bound is not None]
+    pairs = [(note.low, note.high), *note.by_kind.values()]
+    bounds = [bound for pair in pairs for bound in pair if bound is not None and np.isfinite(bound)]
     span = high - low
-    # A bound far outside (500,000 characters) would press all values into one bin.
+    # One far outside (500,000 characters) would press all values into one bin.
     near = [bound for bound in bounds if low - span <= bound <= high + span]
     low, high = min([low, *near]), max([high, *near])
     if high <= low:
         high = low + (abs(low) or 1.0) * 1e-3
-    edges = np.linspace(low, high, BINS + 1)
-    counts, _ = np.histogram(np.clip(values, low, high), edges)
+    far = sorted({float(bound) for bound in bounds if not low <= bound <= high})
+    middle = np.linspace(low, high, BINS + 1)
+    edges = np.array([*(b for b in far if b < low), *middle, *(b for b in far if b > high)])
+    counts, _ = np.histogram(np.clip(values, edges[0], edges[-1]), edges)
     return {"edges": edges.tolist(), "counts": counts.tolist(), "measured": len(values)}

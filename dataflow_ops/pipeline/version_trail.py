@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from dataflow_ops.pipeline.version_states import INCREMENT, PUBLISHED, became
+from dataflow_ops.pipeline.version_states import PUBLISHED, became
 from dataflow_ops.state import version_events as events
 from dataflow_ops.state.records import VersionRecord
 from dataflow_ops.state.version_events import VersionEvent
@@ -55,12 +55,12 @@ def trail(versions: Sequence[VersionRecord], history: Iterable[VersionEvent]) ->
         line = [*(one for one in line if one != name), name]
         left.pop(name, None)
     whole = {
-        name for name, one in known.items() if one.state == PUBLISHED and one.mode != INCREMENT
+        name for name, one in known.items() if one.state == PUBLISHED and not one.is_increment
     } - left.keys()
-    days = [one.version_id for one in versions if one.mode == INCREMENT and one.state == PUBLISHED]
+    days = [one.version_id for one in versions if one.is_increment and one.state == PUBLISHED]
     found = {}
     for name, version in known.items():
-        if version.mode == INCREMENT:
+        if version.is_increment:
             earlier = [one for one in days if known[one].created_at < version.created_at]
             earlier.sort(key=lambda one: known[one].created_at)
         else:
@@ -74,7 +74,7 @@ def trail(versions: Sequence[VersionRecord], history: Iterable[VersionEvent]) ->
 
 def _moves(event: VersionEvent, version: VersionRecord) -> bool:
     """Whether the event made the version current."""
-    if version.mode == INCREMENT:
+    if version.is_increment:
         return False
     if event.action == events.PUBLISHED:
         return became(event.note) == "current"

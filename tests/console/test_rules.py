@@ -40,6 +40,7 @@ def test_every_rule_in_force_with_its_hits(product: Product, state: StateStore) 
     found = rules(product.home, state, "tiny")
     assert found["version"] == product.version
     assert found["previous"] is None
+    assert found["run"].startswith("tiny-full-")
     named = by_name(found)
     assert len(named) == len(found["rules"])
     assert all(set(row) >= RULE for row in found["rules"])
@@ -69,9 +70,16 @@ def test_histograms_hold_every_sampled_value(product: Product, state: StateStore
     assert len(histogram["edges"]) == len(histogram["counts"]) + 1
     assert sum(histogram["counts"]) == histogram["measured"] == found["sampled"]
     assert histogram["edges"] == sorted(histogram["edges"])
-    # A bound far away does not press all values into one bin.
-    assert histogram["edges"][-1] < 500_000
+    # A bound far away lies on the axis, and does not press all values into one bin.
+    assert histogram["edges"][-1] == 500_000
+    assert histogram["edges"][-2] < 50_000
     assert sum(1 for count in histogram["counts"] if count) > 2
+    for row in found["rules"]:
+        if row["histogram"] is not None:
+            pairs = [(row["low"], row["high"]), *row["by_kind"].values()]
+            bounds = [bound for pair in pairs for bound in pair if bound is not None]
+            edges = row["histogram"]["edges"]
+            assert all(edges[0] <= bound <= edges[-1] for bound in bounds), row["rule"]
 
 
 def test_the_share_before_and_what_people_said(tmp_path: Path) -> None:

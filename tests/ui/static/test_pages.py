@@ -199,3 +199,51 @@ def test_what_was_removed_is_listed_with_its_keys() -> None:
         "run/removed.js", "Removed", {**props, "rights": MAY_NOT}, answers={"run/removed": REMOVED}
     )
     assert withheld.text == "Just removedThe text is withheld."
+
+
+def test_dead_letters_on_today_lead_to_the_letters() -> None:
+    decision = {"kind": "dead_letters", "count": 3, "version": None, "reasons": [], "run": "r"}
+    entry = {
+        **dict.fromkeys(("current", "last", "age_s")),
+        "dataset": "web",
+        "description": "",
+        "act": True,
+        "dags": [],
+        "live": [],
+        "decisions": [{**decision, "dag_id": "web__full", "dag_run_id": "manual__1"}],
+    }
+    found = render("product/today.js", "Today", {"datasets": [entry]})
+    to = found.one(type="Router.Link", text="3 dead letters")["to"]
+    assert to == "/dags/web__full/runs/manual__1/plugin/dataflow-run#dataflow-letters"
+
+
+FUNNEL_LAYER: dict[str, Any] = {
+    **dict.fromkeys(("documents_per_s", "tokens_per_s")),
+    "layer": "filter",
+    "state": "done",
+    "tasks": 4,
+    "done": 4,
+    "in": 100,
+    "kept": 90,
+    "removed": 10,
+    "removed_share": 0.1,
+    "parts": 0,
+    "previous": {"in": 100, "kept": 70, "removed_share": 0.3},
+}
+
+
+@pytest.mark.parametrize(("change", "tone"), [(0.2, None), (-0.02, "warning"), (-0.2, "danger")])
+def test_a_change_says_against_what_and_warns_only_where_less_is_kept(
+    change: float, tone: str | None
+) -> None:
+    data = {
+        "layers": [{**FUNNEL_LAYER, "change": change}],
+        "complete": True,
+        "previous_run": "run-before",
+        "at": 1.0,
+    }
+    props = {"run": RUN, "layer": "", "every": 2000}
+    found = render("run/funnel.js", "Funnel", props, answers={"run/layers": data})
+    assert "less that of the last full run, run-before." in found.text
+    cell = found.one(title="Kept now 90%, in the last full run 70%")
+    assert cell.get("colorPalette") == tone

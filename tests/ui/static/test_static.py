@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from dataflow_ops.airflow.steps import LAYER_TITLES
 from dataflow_ops.console.said import SAID
 from dataflow_ops.pipeline.version_states import WITH_SET
 
@@ -207,6 +208,15 @@ def test_every_sentence_of_the_server_has_words_in_both_languages() -> None:
         f"said.{code}": words for code, words in SAID.items()
     }
     assert {f"said.{code}" for code in SAID if not code.endswith("_one")} <= set(chinese)
+
+
+def test_a_layer_has_one_name_in_each_language_as_in_the_grid() -> None:
+    titles = {name: tuple(title.split(" · ")) for name, title in LAYER_TITLES.items()}
+    for at, language in enumerate(("en", "zh")):
+        words = dictionary(language)
+        assert {name: words[f"layer.{name}"] for name in titles} == {
+            name: t[at] for name, t in titles.items()
+        }
 
 
 def test_the_pages_know_the_reason_that_they_word_themselves() -> None:

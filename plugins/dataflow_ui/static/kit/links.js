@@ -6,6 +6,9 @@ const part = (name) => encodeURIComponent(name).replaceAll("%3A", ":").replaceAl
 
 export const runPath = (dagId, dagRunId) => `/dags/${part(dagId)}/runs/${part(dagRunId)}/plugin/dataflow-run`;
 
+/** Where a block of the run's page stands. */
+export const LETTERS = "dataflow-letters";
+
 export const dagPath = (dagId) => `/dags/${part(dagId)}`;
 
 export function productPath(values) {

@@ -50,11 +50,10 @@ export const ICONS = {
 /** Palettes for parts of a whole, in the order in which they are given out. */
 export const PARTS = ["blue", "teal", "amber", "purple", "pink", "lime", "cyan", "orange", "slate", "indigo", "rose"];
 
-/** A change of a share: quiet below half a point, loud above five. */
-export function changeTone(change) {
-  const size = Math.abs(change);
-  if (size < 0.005) return null;
-  return size < 0.05 ? "warning" : "danger";
+/** How loud it is that a share is lost which was kept before: quiet below half a point, loud above five. */
+export function lossTone(lost) {
+  if (lost < 0.005) return null;
+  return lost < 0.05 ? "warning" : "danger";
 }
 
 /** Whether a run still moves: then its page asks often. */

@@ -7,7 +7,7 @@ import { Empty, Loaded } from "../kit/notes.js";
 import { NARROW, Panel, SURFACE } from "../kit/panel.js";
 import { usePoll } from "../kit/poll.js";
 import { useQuery } from "../kit/query.js";
-import { changeTone } from "../kit/tones.js";
+import { lossTone } from "../kit/tones.js";
 import { bound } from "../kit/words.js";
 import { Histogram } from "./histogram.js";
 
@@ -22,19 +22,29 @@ const GRID = {
   },
 };
 
-function Change({ rule }) {
+function Change({ rule, previous }) {
   const { t, f } = useText();
   if (typeof rule.previous_share !== "number") return text({ color: "fg.subtle" }, "–");
   const change = rule.share - rule.previous_share;
-  const tone = changeTone(change);
+  const tone = lossTone(change);
+  const title = t("rules.change_title", { now: f.share(rule.share), before: f.share(rule.previous_share), version: previous });
   return text(
-    tone ? { colorPalette: tone, color: "colorPalette.fg", fontWeight: "semibold" } : { color: "fg.muted" },
-    tone && h(Icon, { name: change > 0 ? "up" : "down", display: "inline", verticalAlign: "-0.125em", mr: 0.5 }),
+    tone ? { colorPalette: tone, color: "colorPalette.fg", fontWeight: "semibold", title } : { color: "fg.muted", title },
+    Math.abs(change) >= 0.005 && h(Icon, { name: change > 0 ? "up" : "down", display: "inline", verticalAlign: "-0.125em", mr: 0.5 }),
     t("funnel.points", { change: f.points(change) }),
   );
 }
 
-function RuleRow({ rule, open, onToggle }) {
+/** Bounds that differ by kind of text, such as code. */
+function ByKind({ rule }) {
+  const { t, f } = useText();
+  const kinds = Object.entries(rule.by_kind ?? {});
+  if (kinds.length === 0) return null;
+  const told = kinds.map(([kind, [low, high]]) => t("rules.kind_bound", { kind, bound: bound(t, f, { low, high }) || t("rules.kind_off") }));
+  return box({ fontSize: "sm", color: "fg.muted", mb: 2 }, t("rules.by_kind", { bounds: told.join(t("sentence.semicolon")) }));
+}
+
+function RuleRow({ rule, previous, open, onToggle }) {
   const { t, f, language } = useText();
   const cell = (props, ...children) =>
     box({ textAlign: "end", fontSize: "sm", fontVariantNumeric: "tabular-nums", whiteSpace: "nowrap", ...props }, ...children);
@@ -71,7 +81,7 @@ function RuleRow({ rule, open, onToggle }) {
       box({ "data-wide": "" }, rule.histogram && h(Histogram, { rule, height: 34 })),
       cell({ title: f.number(rule.hits) }, f.compact(rule.hits)),
       cell({}, f.share(rule.share)),
-      cell({ "data-wide": "" }, h(Change, { rule })),
+      cell({ "data-wide": "" }, h(Change, { rule, previous })),
       cell(
         { "data-wide": "", fontSize: "xs" },
         reviews.keep + reviews.drop > 0
@@ -86,6 +96,7 @@ function RuleRow({ rule, open, onToggle }) {
     open &&
       box(
         { px: 3, pb: 3, pt: 1 },
+        h(ByKind, { rule }),
         rule.histogram
           ? box({ maxW: "48rem" }, h(Histogram, { rule, height: 150, axis: true }))
           : box({ fontSize: "sm", color: "fg.muted" }, t("rules.no_histogram")),
@@ -119,6 +130,12 @@ export function Rules({ dataset }) {
         : box(
             {},
             box(
+              { px: 3, pt: 2, fontSize: "xs", color: "fg.muted", overflowWrap: "anywhere" },
+              t("rules.of", { version: data.version }),
+              data.run && ` ${t("rules.of_run", { run: data.run })}`,
+              data.previous && ` ${t("rules.change_caption", { version: data.previous })}`,
+            ),
+            box(
               { ...GRID, py: 1.5 },
               ...heads.map(([name, title, props], index) =>
                 box(
@@ -149,6 +166,7 @@ export function Rules({ dataset }) {
                 h(RuleRow, {
                   key: rule.rule,
                   rule,
+                  previous: data.previous,
                   open: chosen === rule.rule,
                   onToggle: () => write({ rule: chosen === rule.rule ? "" : rule.rule }, { replace: true }),
                 }),

@@ -4,7 +4,7 @@ import { StateBadge, Tag } from "../kit/badge.js";
 import { ProgressBar } from "../kit/bar.js";
 import { useText } from "../kit/i18n.js";
 import { Icon } from "../kit/icons.js";
-import { dagPath, LinkButton, PageLink, productPath, runPath } from "../kit/links.js";
+import { dagPath, LETTERS, LinkButton, PageLink, productPath, runPath } from "../kit/links.js";
 import { Label, NARROW, Panel } from "../kit/panel.js";
 import { reasonWords } from "../kit/reasons.js";
 import { RUN_TONES } from "../kit/tones.js";
@@ -32,7 +32,7 @@ function Decision({ decision, dataset, act }) {
   const to =
     decision.kind === "approve"
       ? productPath({ view: "versions", dataset, version: decision.version })
-      : runPath(decision.dag_id, decision.dag_run_id);
+      : runPath(decision.dag_id, decision.dag_run_id) + (decision.kind === "dead_letters" ? `#${LETTERS}` : "");
   return h(
     LinkButton,
     {

@@ -5,7 +5,7 @@ import { Icon } from "../kit/icons.js";
 import { Empty, Loaded } from "../kit/notes.js";
 import { NARROW, Panel, SURFACE } from "../kit/panel.js";
 import { untilComplete, usePoll } from "../kit/poll.js";
-import { changeTone, ICONS, LAYER_TONES } from "../kit/tones.js";
+import { ICONS, LAYER_TONES, lossTone } from "../kit/tones.js";
 
 const GRID = {
   display: "grid",
@@ -26,7 +26,8 @@ const number = (props, ...children) =>
 function Change({ layer }) {
   const { t, f } = useText();
   if (layer.change === null || layer.change === undefined) return number({ color: "fg.subtle" }, "–");
-  const tone = changeTone(layer.change);
+  // Where more is kept than before nothing warns.
+  const tone = lossTone(-layer.change);
   const title = layer.previous
     ? t("funnel.change_title", {
         now: f.share(1 - layer.removed_share),
@@ -35,7 +36,7 @@ function Change({ layer }) {
     : undefined;
   return number(
     tone ? { colorPalette: tone, color: "colorPalette.fg", fontWeight: "semibold", title } : { color: "fg.muted", title },
-    tone && h(Icon, { name: layer.change > 0 ? "up" : "down", display: "inline", mr: 0.5, verticalAlign: "-0.125em" }),
+    Math.abs(layer.change) >= 0.005 && h(Icon, { name: layer.change > 0 ? "up" : "down", display: "inline", mr: 0.5, verticalAlign: "-0.125em" }),
     t("funnel.points", { change: f.points(layer.change) }),
   );
 }
@@ -179,6 +180,11 @@ export function Funnel({ run, layer: chosen, every, onLayer }) {
           ...data.layers.map((layer) =>
             h(LayerRow, { key: layer.layer, layer, widest, chosen: layer.layer === chosen, onLayer }),
           ),
+          data.previous_run &&
+            box(
+              { px: 3, pt: 1.5, fontSize: "xs", color: "fg.muted", overflowWrap: "anywhere" },
+              t("funnel.change_caption", { run: data.previous_run }),
+            ),
         );
       }),
     ),

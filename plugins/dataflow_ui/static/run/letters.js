@@ -5,6 +5,8 @@ import { Tag } from "../kit/badge.js";
 import { CliLine } from "../kit/cli.js";
 import { useText } from "../kit/i18n.js";
 import { Icon } from "../kit/icons.js";
+import { useLanding } from "../kit/landing.js";
+import { LETTERS } from "../kit/links.js";
 import { Empty, Loaded } from "../kit/notes.js";
 import { Panel } from "../kit/panel.js";
 import { untilComplete, usePoll } from "../kit/poll.js";
@@ -87,12 +89,13 @@ function Group({ group, run, rights }) {
 export function Letters({ run, layer, every, rights }) {
   const { t, f } = useText();
   const poll = usePoll("run/letters", { run: run.run, layer }, { every: untilComplete(Math.max(every, REFRESH_MS)), keep: true });
+  useLanding(LETTERS, poll.data !== null);
   const groups = poll.data?.groups ?? [];
   const total = groups.reduce((sum, group) => sum + group.count, 0);
   return h(
     Panel,
     {
-      id: "dataflow-letters",
+      id: LETTERS,
       title: t("letters.title"),
       note: total > 0 ? t("letters.note", { count: f.number(total) }) : null,
       flush: groups.length > 0,

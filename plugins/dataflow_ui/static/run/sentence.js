@@ -4,7 +4,7 @@ import { StateBadge, Tag } from "../kit/badge.js";
 import { ProgressBar } from "../kit/bar.js";
 import { useText } from "../kit/i18n.js";
 import { Icon } from "../kit/icons.js";
-import { LinkButton, productPath } from "../kit/links.js";
+import { LETTERS, LinkButton, productPath } from "../kit/links.js";
 import { Panel } from "../kit/panel.js";
 import { reasonWords } from "../kit/reasons.js";
 import { hasEnded, RUN_TONES } from "../kit/tones.js";
@@ -59,7 +59,7 @@ function Decision({ decision, run, rights }) {
     const to = productPath({ view: "versions", dataset: run.dataset, version: decision.version });
     return h(LinkButton, { to, ...props }, ...inside);
   }
-  const place = decision.kind === "dead_letters" ? "dataflow-letters" : "dataflow-where";
+  const place = decision.kind === "dead_letters" ? LETTERS : "dataflow-where";
   return h(UI.Button, { ...props, onClick: () => jump(place) }, ...inside);
 }
 

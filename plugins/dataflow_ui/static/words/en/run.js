@@ -25,6 +25,7 @@ export default {
   "control.urgent_title": "An urgent run goes ahead of all others",
   "control.why": "Why: {why}",
   "funnel.change": "Change",
+  "funnel.change_caption": "Change: the share kept now, less that of the last full run, {run}.",
   "funnel.change_help": "Share kept now, less that of the last full run",
   "funnel.change_title": "Kept now {now}, in the last full run {before}",
   "funnel.choose": "Show only {layer} below",

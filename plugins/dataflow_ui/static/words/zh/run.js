@@ -24,6 +24,7 @@ export default {
   "control.urgent_title": "加急的运行优先于其他所有运行",
   "control.why": "原因：{why}",
   "funnel.change": "变化",
+  "funnel.change_caption": "变化：当前保留比例减去上一次全量运行 {run} 的保留比例。",
   "funnel.change_help": "当前保留比例减去上一次全量运行的保留比例",
   "funnel.change_title": "当前保留 {now}，上一次全量运行保留 {before}",
   "funnel.choose": "下方只显示“{layer}”",
