@@ -252,7 +252,7 @@ TEXTS: dict[str, tuple[str, str]] = {
     "mix": ("mix", "配比"),
     "export": ("export", "导出"),
     # steps
-    "step_ingest": ("ingest", "接入"),
+    "step_ingest": ("ingest", "采集"),
     "step_discover": ("discover", "发现"),
     "step_fetch": ("fetch", "读取"),
     "step_parse": ("parse", "解析"),
@@ -267,7 +267,7 @@ TEXTS: dict[str, tuple[str, str]] = {
     "step_verify": ("verify", "核对"),
     "step_unite": ("unite", "合并"),
     "step_confirm": ("confirm", "去重判定"),
-    "step_score": ("score", "打分"),
+    "step_score": ("score", "评分"),
     "step_label": ("label", "标注"),
     "step_mix": ("mix", "配比"),
     "step_plan": ("plan", "配比方案"),
@@ -326,6 +326,11 @@ TEXTS: dict[str, tuple[str, str]] = {
         "{count} documents were not compared with all leaders of their bucket (dedup.verify.max_leaders):"
         " copies among them may be left.",
         "{count} 篇文档未与桶内全部代表比较（dedup.verify.max_leaders）：其中可能仍有重复。",
+    ),
+    "a_filters_resized": (
+        "{count} filters of the index hold more than their share of dedup.global_bloom.capacity, and were made"
+        " larger: raise it.",
+        "{count} 个索引过滤器超出 dedup.global_bloom.capacity 中各自的份额，已自动加大：请调高该值。",
     ),
     "a_dead_share": (
         "{dead} of {records} records are dead ({share}), above run.max_dead_share = {limit}: the version does"
