@@ -70,7 +70,7 @@ def _check(text: str) -> None:
         elif isinstance(event, yaml.AliasEvent):
             if any(anchor == event.anchor for anchor, _ in opened):
                 raise Unreadable(f"line {line}: *{event.anchor} stands inside of what it stands for")
-            add(*anchors.get(event.anchor, (1, 0)), line)
+            add(*anchors.get(str(event.anchor), (1, 0)), line)
         elif isinstance(event, yaml.ScalarEvent):
             _check_scalar(event.value, line)
             if event.anchor is not None:

@@ -1,7 +1,7 @@
 """Tells our state when a run ends in Airflow while ours has not: nobody works on it any more.
 
-Somebody marks a run failed there, and its tasks are killed without a word; or a task dies for good while
-others wait. The gate, which judges all other endings, does not run then.
+Somebody marks a run there, as failed or as done, and its tasks are killed without a word; or a task dies for
+good while others wait. The gate, which judges all other endings, does not run then.
 """
 
 from __future__ import annotations
@@ -15,6 +15,24 @@ from dataflow_ops.airflow.places import home
 from dataflow_ops.airflow.weights import is_ours
 
 log = logging.getLogger(__name__)
+
+
+MARKED = "its DAG run was marked success in Airflow before it was done; trigger it again"
+
+
+@hookimpl
+def on_dag_run_success(dag_run: Any, msg: str) -> None:
+    """Called in the API server where somebody marks a run, in the scheduler where it ends by itself."""
+    from dataflow_ops.errors import DataFlowError
+    from dataflow_ops.pipeline.given_up import cancel_if_live
+
+    if not is_ours(dag_run.dag_id) or not home().is_dir():
+        return
+    run_id = f"airflow-{dag_run.dag_id}-{dag_run.run_id}"
+    try:
+        cancel_if_live(home(), run_id, MARKED)
+    except DataFlowError as e:
+        log.warning("run %s has ended, but that could not be recorded: %s", run_id, e)
 
 
 @hookimpl

@@ -1,4 +1,4 @@
-"""``pause``, ``resume``, ``pauses``, ``urgent``."""
+"""``pause``, ``resume``, ``cancel``, ``pauses``, ``urgent``."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from dataflow_ops.cli.console import (
 )
 from dataflow_ops.cli.options import (
     DEFAULT_HOME,
+    EXIT_FAILED,
     EXIT_PAUSED,
     PANEL_LOOK,
     PANEL_RUN,
@@ -83,7 +84,12 @@ def resume(
         told = f"{done.run_id} is still {done.held_by.told}. Go on with: "
         _say(told + _resume_line(done.held_by.scope, done.held_by.target), done, "PAUSED", as_json)
         raise typer.Exit(EXIT_PAUSED)
-    if done.origin:
+    if done.run is not None and done.origin:
+        from dataflow_ops.pipeline.orchestrated import why_it_stays
+
+        if stays := why_it_stays(home, done.run):
+            _say(f"{done.run_id} is not paused, but {stays}.", done, "", as_json)
+            raise typer.Exit(EXIT_FAILED)
         where = "Airflow" if done.origin == "airflow" else done.origin
         _say(f"{done.run_id} may go on; its tasks do so in {where} within seconds.", done, "", as_json)
         return
@@ -95,6 +101,28 @@ def resume(
             ConsoleReporter(quiet=as_json),
         )
     print_end(result, as_json)
+
+
+def cancel(
+    run_id: Annotated[str, typer.Argument(metavar="RUN", help="Run; `dataflow runs` lists them.")],
+    why: Annotated[str, typer.Option(metavar="TEXT", help="Kept with the run.")] = "",
+    home: HomeOption = DEFAULT_HOME,
+    as_json: JsonOption = False,
+) -> None:
+    """End a run for good; what is done stays, and later days of its data set wait for it no longer."""
+    from dataflow_ops.pipeline.cancelling import cancel_run
+    from dataflow_ops.pipeline.orchestrated import stop_dag_run
+
+    done = cancel_run(home, run_id, getpass.getuser(), why)
+    told = stop_dag_run(home, done.run)
+    if as_json:
+        print_json({"run": run_id, "state": "CANCELLED", "tasks": done.tasks, "message": told})
+        return
+    OUT.print(
+        f"{run_id} is cancelled; open tasks given up: {done.tasks:,}. What is done stays: the next run of the"
+        f" job skips it. {told}".rstrip(),
+        markup=False,
+    )
 
 
 def pauses(home: HomeOption = DEFAULT_HOME, as_json: JsonOption = False) -> None:
@@ -142,7 +170,7 @@ def urgent(
 
 def register(app: typer.Typer) -> None:
     """Add the commands to an app."""
-    for command in (resume, pause, urgent):
+    for command in (resume, pause, cancel, urgent):
         app.command(rich_help_panel=PANEL_RUN)(command)
     app.command(rich_help_panel=PANEL_LOOK)(pauses)
 

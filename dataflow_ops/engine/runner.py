@@ -150,6 +150,9 @@ def _claim(deps: TaskDeps, spec: TaskSpec) -> Claim | TaskOutcome:
         return TaskOutcome(spec, "skipped", counts=record.counts)
     if record.state == "DEAD":
         return TaskOutcome(spec, "dead", f"{record.error_type}: {record.error_message}")
+    if record.state == "CANCELLED":
+        message = f"StateError: {spec.step}/{spec.partition} was cancelled, as its run was"
+        return TaskOutcome(spec, "failed", message, systemic=True)
     if record.state == "RUNNING" and owner_is_gone(record.owner):
         deps.state.expire_leases(record.owner or "")
         return _claim(deps, spec)

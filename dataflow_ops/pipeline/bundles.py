@@ -177,6 +177,7 @@ def run_bundle(
             log(f"{step}: left out, the run stops after layer '{bundle['until']}'")
             return {"step": step, "tasks": 0, "skipped": 0}
         with _end_recorded(session):
+            _refuse_cancelled(session)
             session.driver.take_up()
             if is_ordered(step):
                 session.settle_parent()
@@ -217,6 +218,7 @@ def finish_run(
 
     home = open_home(home_path, create=False, patience_s=PATIENCE_S)
     with Session(home, run_id, 0, LogReporter(log)) as session, _end_recorded(session):
+        _refuse_cancelled(session)
         result = finish(session, until=until, promote=promote)
         row = session.row
     log(result.message)
@@ -233,6 +235,15 @@ def finish_run(
         "data_date": row.data_date,
         "dead_letters": result.facts.get("dead_letters", 0),
     }
+
+
+def _refuse_cancelled(session: Session) -> None:
+    row = session.row
+    if row.state == "CANCELLED":
+        raise RunFailed(
+            f"run {row.run_id} is cancelled ({row.detail}); to take it up after all, clear task 'start' with"
+            " everything downstream"
+        )
 
 
 @contextmanager

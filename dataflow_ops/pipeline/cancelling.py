@@ -1,4 +1,4 @@
-"""Cancelling a run: its open tasks are given up, its place in the order of days is free."""
+"""Cancelling a run: its open tasks are given up, and no later day waits for it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 from dataflow_ops.control.flags import PauseFlags
 from dataflow_ops.errors import ConfigError
 from dataflow_ops.pipeline.home import open_home
-from dataflow_ops.pipeline.ordered import leave_ordered
 from dataflow_ops.pipeline.pausing import known_run
 from dataflow_ops.state.machine import LIVE_RUNS
 from dataflow_ops.state.records import RunRecord
@@ -52,7 +51,6 @@ def cancel_run(home_path: Path, run_id: str, who: str, why: str = "") -> Cancell
             raise ConfigError(f"run '{row.run_id}' is {row.state}: there is nothing to cancel{_else(row)}")
         tasks = state.cancel(row.run_id, f"cancelled by {who}" + (f": {why}" if why else ""))
         PauseFlags(state, home.redis_url).resume("run", row.run_id, who)
-        leave_ordered(state, row)
     return Cancelled(row, tasks)
 
 

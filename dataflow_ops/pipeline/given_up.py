@@ -6,7 +6,6 @@ from collections.abc import Collection
 from pathlib import Path
 
 from dataflow_ops.pipeline.home import open_home
-from dataflow_ops.pipeline.ordered import leave_ordered
 from dataflow_ops.state.machine import LIVE_RUNS
 from dataflow_ops.state.store import StateStore
 
@@ -32,4 +31,3 @@ def cancel_if_live(home_path: Path, run_id: str, why: str) -> None:
         row = state.get_run(run_id)
         if row is not None and row.state in LIVE_RUNS:
             state.cancel(run_id, why)
-            leave_ordered(state, row)

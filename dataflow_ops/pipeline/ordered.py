@@ -247,7 +247,7 @@ def _sentence(open_day: OpenDay) -> str:
         )
     what = f"{open_day.day} comes first: run {open_day.run_id} is {open_day.state}"
     if open_day.state == "PAUSED":
-        return f"{what}; resume or cancel it"
+        return f"{what}; `dataflow resume {open_day.run_id}`, or `dataflow cancel {open_day.run_id}`"
     if open_day.state == "FAILED":
         return f"{what} and may be tried again"
     return what

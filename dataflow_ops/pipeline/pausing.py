@@ -15,7 +15,6 @@ from dataflow_ops.state.machine import LIVE_RUNS, RUN_STATES
 from dataflow_ops.state.records import PauseFlag, RunRecord
 from dataflow_ops.state.store import StateStore
 
-
 ENDED = tuple(sorted(RUN_STATES - {*LIVE_RUNS, "FAILED"}))
 """States of a run that nothing is left to be done in; a failed one may be tried again."""
 
@@ -89,7 +88,9 @@ def resume(home_path: Path, scope: str, target: str | None, who: str) -> Resumed
             return Resumed(flags.resume(scope, target or "", who))
         row = known_run(state, target)
         if row.state in ENDED:
-            raise ConfigError(f"run '{row.run_id}' is {row.state}, it has ended: run the job again{_else(row)}")
+            raise ConfigError(
+                f"run '{row.run_id}' is {row.state}, it has ended: run the job again{_else(row)}"
+            )
         cleared = flags.resume("run", row.run_id, who)
         return Resumed(cleared, row, flags.effective(row.run_id, row.dataset))
 

@@ -281,6 +281,9 @@ class Session(AbstractContextManager["Session"]):
         try:
             self.state.set_run_state(run_id, state, detail)
         except IllegalMove:
+            now = self.state.get_run(run_id)
+            if state == "FAILED" and now is not None and now.state == "CANCELLED":
+                return  # what broke because somebody cancelled it is no news
             self.state.set_run_state(run_id, "RUNNING")
             self.state.set_run_state(run_id, state, detail)
 

@@ -128,6 +128,29 @@ def test_a_run_marked_failed_is_over_for_us_too(
     assert other.state == state
 
 
+@pytest.mark.parametrize("state", sorted(RUN_STATES))
+def test_a_run_marked_done_before_it_was_is_cancelled(
+    state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow.listeners.listener import get_listener_manager
+
+    monkeypatch.setenv("DATAFLOW_HOME", str(tmp_path))
+    with StateStore(f"sqlite:///{tmp_path}/state.db") as store:
+        store.create_run("airflow-web__full-r1", "web", "web", "full", "{}", None)
+        with store.db.write() as connection:
+            connection.execute(sa.text("UPDATE run SET state=:s"), {"s": state})
+        manager = get_listener_manager()
+        manager.add_listener(listener)
+        for dag in ("web__full", "somebody_elses"):
+            manager.hook.on_dag_run_success(dag_run=SimpleNamespace(dag_id=dag, run_id="r1"), msg="")
+        manager.hook.on_dag_run_success(dag_run=SimpleNamespace(dag_id="web__full", run_id="none"), msg="")
+        ended = store.get_run("airflow-web__full-r1")
+    assert ended is not None
+    live = state in ("PLANNED", "RUNNING", "PAUSED")
+    assert ended.state == ("CANCELLED" if live else state)
+    assert (ended.detail == listener.MARKED) == live
+
+
 def test_a_run_that_failed_before_it_began_is_not_forgotten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

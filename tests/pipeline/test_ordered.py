@@ -108,7 +108,9 @@ def test_a_paused_day_is_waited_for(sqlite_store: StateStore) -> None:
     state.set_run_state("run-01", "PAUSED")
     silent(state, "run-01", 1e6)
     why = enter_ordered(state, begun(state, "2026-01-02"))
-    assert why == "2026-01-01 comes first: run run-01 is PAUSED; resume or cancel it"
+    assert why == (
+        "2026-01-01 comes first: run run-01 is PAUSED; `dataflow resume run-01`, or `dataflow cancel run-01`"
+    )
     state.cancel("run-01")
     later = state.get_run("run-02")
     assert later is not None
