@@ -30,7 +30,7 @@ tab, and by source in the log of the task `start`.
 
 _WHAT = {
     "full": "a whole new version",
-    "incremental": "the increment of one day (the start of the run's data interval)",
+    "incremental": "a version of the current one and one day (the start of the run's data interval)",
 }
 
 

@@ -64,8 +64,8 @@ def run(
         str,
         typer.Option(
             metavar="MODE",
-            help="'full' makes the version from all sources; 'incremental' makes an increment from a day's"
-            " files, or from those that the last full version did not have.",
+            help="'full' makes the version from all sources; 'incremental' one that builds on the current"
+            " version, with a day's files, or with those that it did not have.",
         ),
     ] = "full",
     date: Annotated[

@@ -1,14 +1,19 @@
-"""``versions list | show | verify | approve | reject | rollback | history``."""
+"""``versions list | show | verify | approve | reject | rollback | announce | history``."""
 
 from __future__ import annotations
 
 import datetime as dt
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from dataflow_ops.cli.console import OUT, print_json, print_table
 from dataflow_ops.cli.options import DEFAULT_HOME, EXIT_FAILED, DatasetOption, HomeOption, JsonOption
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dataflow_ops.pipeline.announce import Announced
 
 app = typer.Typer(no_args_is_help=True, help="Published versions of data sets.")
 
@@ -83,6 +88,7 @@ def show(
         ("version", found["version"] + (" (current)" if found["current"] else "")),
         ("dataset", found["dataset"]),
         ("holds", found["holds"] + (INSIDE if found["increment"] else "")),
+        *_below(found),
         ("state", found["state"] + (f": {found['waits']}" if found["waits"] else "")),
         ("run", found["run"]),
         ("fates", line),
@@ -98,6 +104,14 @@ def show(
         OUT.print(f"{name:<14} {value}", markup=False)
     columns = ("domain", "documents", "tokens")
     print_table("Domains", columns, [tuple(row[c] for c in columns) for row in found["domains"]])
+
+
+def _below(found: dict[str, Any]) -> list[tuple[str, str]]:
+    """What a version that builds on others has of its own, and where the others are."""
+    if not found["base"]:
+        return []
+    own = f"{found['own']:,} documents in its own shards; {found['replaced']:,} of those below replaced"
+    return [("own", own), *(("below", folder) for folder in found["folders"][:-1])]
 
 
 @app.command()
@@ -139,12 +153,14 @@ def approve(
     with open_versions(home) as versions:
         approved = versions.approve(version, dataset, note=note)
         increment = bool(versions.show(approved, dataset)["increment"])
+    told = announced(home, approved, dataset)
     if increment and not as_json:
         OUT.print(f"Published as an increment: {approved}. The current version stays.", markup=False)
+        _said_event(told)
     elif increment:
-        print_json({"published": approved, "increment": True})
+        print_json({"published": approved, "increment": True, "event": told.how})
     else:
-        _said(approved, as_json)
+        _said(approved, told, as_json)
 
 
 @app.command()
@@ -183,7 +199,25 @@ def rollback(
     from dataflow_ops.pipeline.versions import open_versions
 
     with open_versions(home) as versions:
-        _said(versions.rollback(version, dataset, note=note), as_json)
+        back = versions.rollback(version, dataset, note=note)
+    _said(back, announced(home, back, dataset), as_json)
+
+
+@app.command()
+def announce(
+    version: VersionArgument = None,
+    dataset: DatasetOption = None,
+    home: HomeOption = DEFAULT_HOME,
+    as_json: JsonOption = False,
+) -> None:
+    """Send the asset event of a published version: DAGs that wait for the data set start on it."""
+    told = announced(home, version, dataset)
+    if as_json:
+        print_json({"event": told.how, "message": told.message})
+    else:
+        OUT.print(told.message or "This home has no Airflow: there is nobody to tell.", markup=False)
+    if told.how not in ("sent", "by_dag_run"):
+        raise typer.Exit(EXIT_FAILED)
 
 
 @app.command()
@@ -222,8 +256,21 @@ def _moment(seconds: float) -> str:
     return dt.datetime.fromtimestamp(seconds, dt.UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
-def _said(version_id: str, as_json: bool) -> None:
+def announced(home: Path, version: str | None, dataset: str | None) -> Announced:
+    """Let Airflow know of a version that somebody let through."""
+    from dataflow_ops.pipeline.announce import announce
+
+    return announce(home, version, dataset)
+
+
+def _said(version_id: str, told: Announced, as_json: bool) -> None:
     if as_json:
-        print_json({"current": version_id})
+        print_json({"current": version_id, "event": told.how})
     else:
         OUT.print(f"Current version: {version_id}", markup=False)
+        _said_event(told)
+
+
+def _said_event(told: Announced) -> None:
+    if told.message:
+        OUT.print(told.message, markup=False)

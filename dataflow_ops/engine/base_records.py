@@ -25,6 +25,13 @@ KINDS: Mapping[str, tuple[str, str]] = {
 """Kind -> step and kind of what the runs wrote by chunk."""
 
 
+FILTERS: Mapping[str, tuple[str, str]] = {
+    "key_filter": ("exact", "groups"),
+    "band_filter": ("match", "buckets"),
+}
+"""Kind of filter -> step that writes it, and another output that every task of it has."""
+
+
 @dataclass(frozen=True, slots=True)
 class BasePart:
     """One version of the chain below a run.
@@ -70,6 +77,8 @@ class WithBase:
         if kind == "gone":
             # What is gone from the versions below the last one, it knows itself.
             return self._own.outputs_of_step(self._parts[-1].run_id, "supersede", "gone")
+        if kind in FILTERS:
+            return self._filters(*FILTERS[kind])
         found: dict[str, Output] = {}
         for number, part in enumerate(self._parts):
             if kind == "removed":
@@ -79,4 +88,18 @@ class WithBase:
                 continue
             for chunk, output in self._own.outputs_of_step(part.run_id, *KINDS[kind]).items():
                 found[alias(part, chunk)] = output
+        return found
+
+    def _filters(self, step: str, beside: str) -> Mapping[str, Output]:
+        """Filters of all parts, each as a slice named by its range of keys; none unless every part has all of
+        its own: what has no filter may hold anything.
+        """
+        found: dict[str, Output] = {}
+        for number, part in enumerate(self._parts):
+            filters = self._own.outputs_of_step(part.run_id, step, "filter")
+            if set(filters) != set(self._own.outputs_of_step(part.run_id, step, beside)):
+                return {}
+            for partition, output in filters.items():
+                named = tuple(replace(s, name=partition) for s in output.slices)
+                found[f"{number}.{partition}"] = replace(output, slices=named)
         return found

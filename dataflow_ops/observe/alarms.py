@@ -19,8 +19,8 @@ NEAR_BAND_FROM = 10_000
 SOURCE_LOSS_FROM = 20
 """Documents of a source below which losing nearly all of them is no news."""
 
-BUCKET_METRICS = ("buckets_split", "leaders_capped")
-"""Numbers by which dedup reports buckets that were too full."""
+BUCKET_METRICS = ("buckets_split", "leaders_capped", "filters_resized")
+"""Numbers by which dedup reports buckets, and filters of the index, that were too full."""
 
 
 @dataclass(frozen=True, slots=True)

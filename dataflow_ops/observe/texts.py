@@ -328,8 +328,8 @@ TEXTS: dict[str, tuple[str, str]] = {
         "{count} 篇文档未与桶内全部代表比较（dedup.verify.max_leaders）：其中可能仍有重复。",
     ),
     "a_filters_resized": (
-        "{count} filters of the index hold more than their share of dedup.global_bloom.capacity, and were made"
-        " larger: raise it.",
+        "{count} filters of the index hold more than their share of dedup.global_bloom.capacity, and were"
+        " made larger: raise it.",
         "{count} 个索引过滤器超出 dedup.global_bloom.capacity 中各自的份额，已自动加大：请调高该值。",
     ),
     "a_dead_share": (

@@ -18,9 +18,16 @@ from dataflow_ops.state.store import StateStore
 from dataflow_ops.storage.blob import BlobStore
 from dataflow_ops.values import Numbers, Output
 
-INDEXED = (("sign", "keys"), ("sign", "bands"), ("confirm", "removed"), ("parse", "text"))
+INDEXED = (
+    ("sign", "keys"),
+    ("sign", "bands"),
+    ("confirm", "removed"),
+    ("parse", "text"),
+    ("exact", "filter"),
+    ("match", "filter"),
+)
 """``(step, kind)`` of the outputs that a version's index is: keys and bands of all that dedup met, which of
-them it removed, and the texts to compare with."""
+them it removed, the texts to compare with, and the filters that are asked before keys and bands are read."""
 UNFINISHED = ("PLANNED", "RUNNING", "PAUSED", "FAILED")
 """States of a run whose outputs may be newer ones than its version was made of."""
 
@@ -113,13 +120,13 @@ def index_entry(
         outputs: of :data:`INDEXED`, by partition.
 
     Returns:
-        ``documents`` (that stayed), ``bytes`` of keys and bands, ``ranges``, ``signed_by`` and ``sha256``: of
-        what the files hold, wherever they lie.
+        ``documents`` (that stayed), ``bytes`` of keys, bands and filters, ``ranges``, ``signed_by`` and
+        ``sha256``: of what the files hold, wherever they lie.
     """
-    keys, bands, removed = (outputs[name] for name in INDEXED[:3])
+    keys, bands, removed, _, *filters = (outputs[name] for name in INDEXED)
     return {
         "documents": sum(o.rows for o in keys.values()) - sum(o.rows for o in removed.values()),
-        "bytes": sum(o.size for table in (keys, bands) for o in table.values()),
+        "bytes": sum(o.size for table in (keys, bands, *filters) for o in table.values()),
         "ranges": {
             "key_prefixes": numbers.key_prefixes,
             "band_prefixes": numbers.band_prefixes,

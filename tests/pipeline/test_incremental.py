@@ -12,7 +12,9 @@ import pytest
 
 from dataflow_ops.errors import BaseDamaged, ConfigError, VersionError
 from dataflow_ops.job_file import load_job
+from dataflow_ops.pipeline.bundles import finish_run, run_bundle, start_run
 from dataflow_ops.pipeline.diff import diff_versions
+from dataflow_ops.pipeline.flow import STEPS
 from dataflow_ops.pipeline.home import open_home
 from dataflow_ops.pipeline.maintenance import maintain
 from dataflow_ops.pipeline.run import resume_run
@@ -318,3 +320,21 @@ def test_what_is_not_there_can_t_be_approved(tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match="doesn't wait for approval"):
             book.approve(held.facts["base"])
         assert book.approve(None) == held.version_id
+
+
+def test_an_orchestrator_s_day_gives_the_same_bytes(tmp_path: Path) -> None:
+    made = Growing(tmp_path / "one")
+    first_day(made)
+    home = tmp_path / "other"
+    shutil.copytree(made.home, home)
+    second_day(made)
+    assert made.day(2).current
+    quiet: dict[str, Any] = {"log": lambda _: None}
+    started = start_run(made.job, home, mode="incremental", run_id="r", data_date="2026-11-02", **quiet)
+    for step, _, by in STEPS[1:]:
+        for index in range(0 if step in started.idle else started.bundles[by]):
+            bundle = {"run_id": "r", "until": None, "index": index, "of": started.bundles[by]}
+            run_bundle(home, step, bundle, 1, **quiet)
+    done = finish_run(home, "r", None, promote=True, **quiet)
+    assert done["current"]
+    assert harness.published(home) == harness.published(made.home)

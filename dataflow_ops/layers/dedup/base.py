@@ -15,6 +15,7 @@ import pyarrow as pa
 from dataflow_ops.kernels.arrow import U64
 from dataflow_ops.kernels.digest import leading_u64
 from dataflow_ops.layers.dedup import columns
+from dataflow_ops.layers.dedup.filters import let_through
 from dataflow_ops.protocols import Input, OutputSpec, Partitioning, Side
 from dataflow_ops.schema import DOCUMENTS, FATES, FETCHED, chunk_name
 from dataflow_ops.settings import JobSettings
@@ -22,7 +23,8 @@ from dataflow_ops.settings import JobSettings
 STEP = "base"
 """Name under which the outputs are read; no step of the flow."""
 
-Rows = npt.NDArray[np.int64]
+FILTER_OF = {"keys": "key_filter", "bands": "band_filter"}
+"""Table of the index -> the filters that are asked before it."""
 
 ALIVE = (Input(STEP, "removed", "pointer"), Input("supersede", "gone", "all", ("chunk", "row")))
 """What tells which documents of the base are still there."""
@@ -53,6 +55,8 @@ class BaseOutputs:
         OutputSpec("bands", columns.BANDS),
         OutputSpec("removed", columns.REMOVED),
         OutputSpec("gone", columns.GONE),
+        OutputSpec("key_filter", columns.FILTERS),
+        OutputSpec("band_filter", columns.FILTERS),
         OutputSpec("text", DOCUMENTS),
         OutputSpec("files", FETCHED),
         OutputSpec("fates", FATES),
@@ -100,6 +104,7 @@ def hits(side: Side, kind: str, column: str, wanted: U64) -> Iterator[tuple[int,
     Yields:
         ``(the chunk's number, its rows)``, in ascending order of number; none without rows.
     """
+    wanted = let_through(side, STEP, FILTER_OF[kind], wanted)
     if not len(wanted):
         return
     alive = Alive(side)

@@ -39,6 +39,10 @@ GROUPS = pa.schema(
 BUCKETS = pa.schema([("bucket", pa.uint64()), *_ADDRESS])
 """``match.buckets``: members in survivor order, one bucket after another; ``bucket``: hash of the list."""
 
+FILTERS = pa.schema([("keys", pa.int64()), ("bits", pa.large_binary())])
+"""``exact.filter``, ``match.filter``: one row, the Bloom filter of the slice's keys (heads of SHA-1; band
+hashes) and how many they are."""
+
 RECALLED = pa.schema([*_ADDRESS, ("key", pa.uint64()), ("block", pa.uint32())])
 """``match.recalled``, of incremental runs: which texts of the version below which block needs; ``key``: head
 of the SHA-1. Sliced by the first bits of the chunk's number, so that one task reads a chunk's text."""

@@ -11,24 +11,28 @@ import pyarrow as pa
 from dataflow_ops.kernels.arrow import I64, U8
 from dataflow_ops.kernels.digest import leading_u64
 from dataflow_ops.layers.dedup import base, columns, identity, order
+from dataflow_ops.layers.dedup.filters import filter_of
 from dataflow_ops.protocols import Input, OutputSpec, Partitioning, Side
 from dataflow_ops.settings import JobSettings
 from dataflow_ops.values import Counts, StepResult
 
 
 class ExactStep:
-    """Reduce over a key prefix. Output ``groups``: members of groups of two or more, in survivor order."""
+    """Reduce over a key prefix. Outputs ``groups``: members of groups of two or more, in survivor order, and
+    the ``filter`` of the keys.
+    """
 
     name = "exact"
     layer = "dedup"
     partitioned_by: Partitioning = "key_prefix"
-    outputs = (OutputSpec("groups", columns.GROUPS),)
+    outputs = (OutputSpec("groups", columns.GROUPS), OutputSpec("filter", columns.FILTERS))
 
     def __init__(self, settings: JobSettings) -> None:
         self._settings = settings
         self.inputs: tuple[Input, ...] = (Input("sign", "keys", "slice"),)
         if base.has_base(settings):
             self.inputs += (Input(base.STEP, "keys", "slice", ("sha1", "row", "doc_id")), *base.ALIVE)
+            self.inputs += (Input(base.STEP, "key_filter", "pointer"),)
 
     def fingerprint(self) -> Mapping[str, object]:
         """Whether exact dedup is on, and what a key is."""
@@ -43,6 +47,9 @@ class ExactStep:
         """Group one prefix."""
         keys = side.table("sign", "keys")
         counts = Counts(documents_in=keys.num_rows, kept=keys.num_rows, documents_out=keys.num_rows)
+        heads = leading_u64(columns.binary_rows(keys, "sha1"))
+        bloom, told = filter_of(heads, side.numbers.key_prefixes, 1, self._settings)
+        yield StepResult(outputs={"filter": bloom}, metrics=told)
         if not self._settings.dedup.exact or keys.num_rows == 0:
             yield StepResult(counts=counts)
             return

@@ -13,6 +13,7 @@ from dataflow_ops.kernels.arrow import I64, U64
 from dataflow_ops.kernels.digest import prefix_of
 from dataflow_ops.layers.dedup import base, columns, identity, order
 from dataflow_ops.layers.dedup.exact import runs_with
+from dataflow_ops.layers.dedup.filters import filter_of
 from dataflow_ops.protocols import Input, OutputSpec, Partitioning, Side
 from dataflow_ops.settings import JobSettings
 from dataflow_ops.values import StepResult
@@ -25,10 +26,10 @@ texts of like length stay together."""
 class MatchStep:
     """Reduce over a band prefix.
 
-    Outputs ``buckets``, sliced by block, and ``wanted``, sliced by chunk: which texts which block needs. A
-    bucket's block follows from its first member, so that buckets which overlap there are verified together
-    and share texts and comparisons; from that member's text, not its address, so that a file added to its
-    chunk moves no bucket to another block.
+    Outputs ``buckets``, sliced by block, and ``wanted``, sliced by chunk: which texts which block needs; and
+    the ``filter`` of the band hashes. A bucket's block follows from its first member, so that buckets which
+    overlap there are verified together and share texts and comparisons; from that member's text, not its
+    address, so that a file added to its chunk moves no bucket to another block.
     """
 
     name = "match"
@@ -42,10 +43,11 @@ class MatchStep:
         self.outputs: tuple[OutputSpec, ...] = (
             OutputSpec("buckets", columns.BUCKETS, "block"),
             OutputSpec("wanted", columns.WANTED, "chunk"),
+            OutputSpec("filter", columns.FILTERS),
         )
         if base.has_base(settings):
             of_base = Input(base.STEP, "bands", "slice", ("band", "row", "key", "order_hi"))
-            self.inputs += (of_base, *base.ALIVE)
+            self.inputs += (of_base, *base.ALIVE, Input(base.STEP, "band_filter", "pointer"))
             self.outputs += (OutputSpec("recalled", columns.RECALLED, "block"),)
 
     def fingerprint(self) -> Mapping[str, object]:
@@ -60,7 +62,12 @@ class MatchStep:
 
     def run(self, side: Side, start: int) -> Iterator[StepResult]:
         """Find the buckets of one prefix."""
-        rows, own = _shared(side, base.has_base(self._settings))
+        tables = [table for _, table in side.tables("sign", "bands")]
+        hashes = np.concatenate([np.empty(0, np.uint64), *(columns.numbers(t, "band") for t in tables)])
+        bands_each = self._settings.dedup.minhash.band
+        bloom, told = filter_of(hashes, side.numbers.band_prefixes, bands_each, self._settings)
+        yield StepResult(outputs={"filter": bloom}, metrics=told)
+        rows, own = _shared(side, tables, hashes, base.has_base(self._settings))
         if rows.num_rows == 0:
             yield StepResult()
             return
@@ -113,15 +120,13 @@ class MatchStep:
         )
 
 
-def _shared(side: Side, with_base: bool) -> tuple[pa.Table, int]:
+def _shared(side: Side, tables: list[pa.Table], band: U64, with_base: bool) -> tuple[pa.Table, int]:
     """Rows whose band hash occurs more than once, and how many of them are the run's own: the first ones.
 
     The others are the bulk, and dropped before any sorting.
     """
-    tables = [table for _, table in side.tables("sign", "bands")]
     if not tables:
         return pa.Table.from_batches([], schema=columns.BANDS), 0
-    band = np.concatenate([columns.numbers(t, "band") for t in tables])
     by_band = np.argsort(band)
     same = band[by_band][1:] == band[by_band][:-1]
     shared = np.zeros(len(band), np.bool_)

@@ -160,6 +160,11 @@ def add_base(store: Store, parts: Sequence[Store], gone: Iterable[tuple[int, int
         for i, part in enumerate(parts):
             for chunk, made in part.parts[of, kind].items():
                 store.parts["base", kind][alias(i, chunk)] = made
+    for kind, of in (("key_filter", "exact"), ("band_filter", "match")):
+        store.schemas["base", kind] = parts[0].schemas[of, "filter"]
+        for i, part in enumerate(parts):
+            for prefix, made in part.parts[of, "filter"].items():
+                store.parts["base", kind][f"{i}.{prefix}"] = {prefix: made[""]}
     store.schemas["base", "removed"] = parts[0].schemas["confirm", "removed"]
     for i, part in enumerate(parts):
         for root, made in part.parts["confirm", "removed"].items():

@@ -2,6 +2,7 @@
 
 import random
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from dedup_flow import Flow, Outcome, Store, above, alias, cut, documents, job
@@ -11,6 +12,7 @@ from test_flow import family
 
 from dataflow_ops import schema
 from dataflow_ops.errors import BaseDamaged
+from dataflow_ops.kernels.bloom import Bloom
 from dataflow_ops.kernels.fold import fold_text
 from dataflow_ops.kernels.similarity import similarity
 from dataflow_ops.layers.dedup.compare import leader_walk
@@ -147,6 +149,35 @@ def test_nothing_new_reads_nothing_below() -> None:
     assert not found.verdicts
     strangers = Flow(above(job()), below=[below.store]).run([documents(family(99, [1]))])
     assert strangers.metrics.get("texts_recalled", 0) == 0
+
+
+def test_filters_know_every_key_and_tell_when_they_outgrow_the_capacity() -> None:
+    table = documents(family(21, [3, 2, 2]))
+    made = Flow(job()).run([table]).store
+    for kind, of, column in (("keys", "exact", "sha1"), ("bands", "match", "band")):
+        for prefix, handles in made.parts[of, "filter"].items():
+            [row] = handles[""][0].to_pylist()
+            keys = made.load("sign", kind, schema.chunk_name(1000), prefix)[column]
+            values = [int.from_bytes(k[:8], "big") if kind == "keys" else k for k in keys.to_pylist()]
+            assert row["keys"] == len(values)
+            assert Bloom.of_bytes(row["bits"]).may_contain(np.array(values, np.uint64)).all()
+    small = Flow(job(global_bloom={"capacity": 1})).run([table])
+    assert small.metrics["filters_resized"] > 0
+    assert "filters_resized" not in Flow(job()).run([table]).metrics
+    again = documents(
+        table["text"].combine_chunks(), [schema.doc_id("t", "g", i) for i in range(table.num_rows)]
+    )
+    wanted = Flow(above(job()), below=[made]).run([again]).removed()
+    assert Flow(above(job()), below=[small.store]).run([again]).removed().keys() == wanted.keys()
+
+
+def test_without_filters_the_tables_are_asked() -> None:
+    body = family(13, [1])[0]
+    below = Flow(job()).run([documents([body], [schema.doc_id("s", "old", 0)])]).store
+    for of in ("exact", "match"):
+        below.parts[of, "filter"].clear()
+    found = Flow(above(job()), below=[below]).run([documents([body])])
+    assert [row["verdict"] for row in found.removed().values()] == ["exact"]
 
 
 def test_a_full_bucket_is_cut_by_length_and_each_part_keeps_its_base() -> None:
