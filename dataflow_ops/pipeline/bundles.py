@@ -208,8 +208,9 @@ def finish_run(
 
     Returns:
         ``version``, ``manifest``, ``state`` (of the run), ``current``, ``waits`` (why a person must look),
-        ``documents``, ``tokens``, ``dataset``, ``mode``, ``data_date``, ``dead_letters``. Without a version
-        (the run stops before export) ``version`` is empty and the numbers are 0.
+        ``documents``, ``tokens``, ``dataset``, ``mode``, ``data_date``, ``dead_letters``, ``base`` (what it
+        builds on, or empty). Without a version (the run stops before export) ``version`` is empty and the
+        numbers are 0.
 
     Raises:
         DataFlowError: no version could be made; the run is FAILED.
@@ -234,6 +235,7 @@ def finish_run(
         "mode": row.mode,
         "data_date": row.data_date,
         "dead_letters": result.facts.get("dead_letters", 0),
+        "base": result.facts.get("base", ""),
     }
 
 
