@@ -83,6 +83,9 @@ class Gate(Pausable):
             found = Judgement("dry_run", _looked(started["looked"]))
         else:
             found = self._ending(run_id)
+            if not started and found.ending in GREEN:
+                # The run was cleared, and what state says is how it had ended before.
+                found = judge("", "")
         # Airflow's form has its answer by now, unless there was nobody to ask.
         if found.ending not in GREEN and not (found.ending == "awaiting_approval" and embedded()):
             raise AirflowFailException(found.message)

@@ -80,6 +80,27 @@ class Pausable(BaseOperator):
         raise TaskDeferred(trigger=trigger, method_name="execute")
 
 
+FOREIGN = ("dataset", "sources")
+"""Sections of a job that the form may not change: whoever may start a run of one data set must not publish
+into another, or read files that its job file does not name."""
+
+
+def refuse_foreign(overrides: Sequence[str]) -> None:
+    """Refuse overrides of what a job reads and what it is.
+
+    Raises:
+        ConfigError: names the override.
+    """
+    from dataflow_ops.errors import ConfigError
+
+    for line in overrides:
+        if line.partition("=")[0].strip().partition(".")[0] in FOREIGN:
+            raise ConfigError(
+                f"override '{line.strip()[:80]}': {' and '.join(FOREIGN)} can't be changed for one run here;"
+                " change the job file, or use `dataflow run` on the command line"
+            )
+
+
 class Start(Pausable):
     """Lists the sources, creates (or takes up) the run, and fixes how many bundles each step has.
 
@@ -111,13 +132,16 @@ class Start(Pausable):
         job, home, dry = Path(self.job), Path(self.home), json.loads(self.look_only)
         dag_id, dag_run = context["dag"].dag_id, context["run_id"]
         asked = Refusal(run_id, self.dataset, job.stem, self.mode, dag_id, dag_run, dry)
+        overrides = [line for line in json.loads(self.overrides) if line.strip()]
         with refusals_told(home, asked):
+            refuse_foreign(overrides)
             started = start_run(
                 job,
                 home,
                 mode=self.mode,
                 run_id=run_id,
-                overrides=[line for line in json.loads(self.overrides) if line.strip()],
+                overrides=overrides,
+                dataset=self.dataset,
                 until=self.until or None,
                 promote=json.loads(self.promote),
                 moment=self._moment(context),

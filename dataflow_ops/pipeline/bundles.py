@@ -11,7 +11,7 @@ from typing import Any
 
 from dataflow_ops.engine.faults import told_plainly
 from dataflow_ops.engine.runner import TaskOutcome
-from dataflow_ops.errors import DataFlowError, SourceChanged
+from dataflow_ops.errors import ConfigError, DataFlowError, SourceChanged
 from dataflow_ops.job_file import load_job
 from dataflow_ops.pipeline.ahead import nothing_to_do
 from dataflow_ops.pipeline.driver import RunFailed, RunPaused, StepReport
@@ -20,6 +20,7 @@ from dataflow_ops.pipeline.home import open_home
 from dataflow_ops.pipeline.ordered import is_ordered
 from dataflow_ops.pipeline.session import Session, create_run, data_date_of
 from dataflow_ops.state.database import PATIENCE_S
+from dataflow_ops.state.store import StateStore
 
 WORTH_A_TASK = 64 << 20
 """Bytes of a run's input for each bundle of a step over ranges: a task costs a second whatever is in it."""
@@ -96,6 +97,7 @@ def start_run(
     urgent: bool = False,
     data_date: str | None = None,
     dry_run: bool = False,
+    dataset: str | None = None,
 ) -> Started:
     """List the sources, create or take up the run, fix the number of bundles of each partitioning.
 
@@ -113,9 +115,17 @@ def start_run(
         urgent: whether it goes ahead of runs that are not.
         data_date: ISO date of the data; default the local date of ``moment``.
         dry_run: only look: no run, and zero bundles of every partitioning.
+        dataset: what the job must be about.
+
+    Raises:
+        ConfigError: the job file or an override is wrong, or it is about another data set by now.
     """
     steps_until(until)
     settings = load_job(job, overrides)
+    if dataset is not None and settings.dataset.id != dataset:
+        raise ConfigError(
+            f"{job.name} is about '{settings.dataset.id}' now, not about '{dataset}'; start its own DAG"
+        )
     date = data_date or data_date_of(settings, moment)
     if dry_run:
         from dataflow_ops.pipeline.run import dry_run_of
@@ -123,19 +133,21 @@ def start_run(
         found = dry_run_of(settings, until, mode=mode, data_date=date, home_path=home_path)
         return _looked(run_id, until, promote or not overrides, found, log)
     home = open_home(home_path, patience_s=PATIENCE_S)
-    run_id = create_run(
-        home,
-        settings,
-        mode,
-        run_id=run_id,
-        data_date=date,
-        job_name=job.stem,
-        promote=promote or not overrides,
-        until=until,
-        origin=origin,
-        urgent=urgent,
-    )
-    with Session(home, run_id, 0, LogReporter(log), discover=True) as session:
+    with _once_more(home.state_url, run_id):
+        run_id = create_run(
+            home,
+            settings,
+            mode,
+            run_id=run_id,
+            data_date=date,
+            job_name=job.stem,
+            promote=promote or not overrides,
+            until=until,
+            origin=origin,
+            urgent=urgent,
+        )
+        session = Session(home, run_id, 0, LogReporter(log), discover=True)
+    with session:
         session.begin()
         with _end_recorded(session):
             session.discover()
@@ -150,6 +162,24 @@ def start_run(
         # A step over nothing still has one bundle: an empty day is a successful run of zero documents.
         bundles[by] = max(1, min(settings.run.max_bundles, -(-count // size)))
     return Started(run_id, until, promote or not overrides, bundles, idle=idle)
+
+
+@contextmanager
+def _once_more(state_url: str, run_id: str) -> Iterator[None]:
+    """A run that succeeded and was cleared runs until it has ended anew. What goes wrong now, also while
+    settings and sources are looked at, must not hide behind how it ended before.
+    """
+    with StateStore(state_url, PATIENCE_S) as state:
+        row = state.get_run(run_id)
+        if row is None or row.state != "SUCCEEDED":
+            yield
+            return
+        state.set_run_state(run_id, "again", "")
+        try:
+            yield
+        except DataFlowError as e:
+            state.set_run_state(run_id, "fail", f"{type(e).__name__}: {e}")
+            raise
 
 
 def _looked(run_id: str, until: str | None, promote: bool, found: dict[str, Any], log: Log) -> Started:

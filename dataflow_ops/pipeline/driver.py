@@ -16,6 +16,7 @@ from dataflow_ops.engine.runner import TaskOutcome
 from dataflow_ops.engine.watching import pause_watch
 from dataflow_ops.errors import CommitUnknown, CorruptOutput, DatabaseUnavailable, LeaseLost, SourceChanged
 from dataflow_ops.layers.ingest.numbers import numbers_for
+from dataflow_ops.pipeline.complete import need_inputs
 from dataflow_ops.pipeline.flow import ONLY_ABOVE, STEP_NAMES, partitioning, partitions
 from dataflow_ops.pipeline.tally import Planned, RunFailed, RunPaused, StepReport, Tally, error_of
 from dataflow_ops.protocols import Step
@@ -235,6 +236,8 @@ class Driver:
             wanted = [p for p in wanted if p in chosen]
         if name in ONLY_ABOVE and not self.context.base:
             wanted = []
+        if wanted and not whole:
+            need_inputs(self, step, numbers, lost)
         specs = self._with_retries(plan_step(step, wanted, self.index, numbers, dead, self._sources(step)))
         self.state.enqueue(self.context.run_id, specs)
         report = StepReport(name, tasks=len(specs))

@@ -8,6 +8,7 @@ from typing import Any
 
 from dataflow_ops.errors import CorruptOutput
 from dataflow_ops.observe.alarms import message
+from dataflow_ops.pipeline.complete import need_shipped
 from dataflow_ops.pipeline.facts import Facts, dead_share, gather, previous_report
 from dataflow_ops.pipeline.fates import fates_line, fates_of
 from dataflow_ops.pipeline.publish import (
@@ -20,7 +21,7 @@ from dataflow_ops.pipeline.publish import (
 )
 from dataflow_ops.pipeline.reporting import report_data, write_report
 from dataflow_ops.pipeline.session import Session
-from dataflow_ops.pipeline.settle import CURRENT, HELD, REFUSED, WAITS, settle
+from dataflow_ops.pipeline.settle import CURRENT, HELD, KEPT, REFUSED, WAITS, chosen_instead, settle
 from dataflow_ops.pipeline.tally import RunFailed
 from dataflow_ops.pipeline.version_states import INCREMENT, PUBLISHED, REJECTED, WITH_SET
 from dataflow_ops.pipeline.waiting import reasons
@@ -80,6 +81,7 @@ def finish(session: Session, *, until: str | None = None, promote: bool = True) 
         session.end(dead_state)
         message = f"Done up to layer '{until}'. {_letters(letters)}".strip()
         return Finished(run_id, dead_state, message=message, facts={"dead_letters": letters})
+    need_shipped(session.driver)
     facts, made = _make(session)
     data = report_data(session, facts, previous_report(session))
     share = dead_share(session, facts)
@@ -153,6 +155,12 @@ def _standing(session: Session, made: Published, outcome: str, waits: list[str])
     if outcome == HELD:
         held, aim = ("published", "publish it") if increment else ("current", "make it current")
         return [f"  not {held}, because {WITH_SET}", f"  to {aim}: {approve}"]
+    if outcome == KEPT and (choice := chosen_instead(session, made)) is not None:
+        why = f": {choice.note}" if choice.note else ""
+        return [
+            f"  not current: {choice.who} chose {choice.version_id} instead of it{why}",
+            f"  to make it current all the same: dataflow versions rollback {made.version_id}",
+        ]
     if outcome == REFUSED:
         said = next(
             e

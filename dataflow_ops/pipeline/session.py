@@ -271,7 +271,7 @@ class Session(AbstractContextManager["Session"]):
         """
         tidy(self.state, self.chunks.blobs)
         try:
-            self.state.set_run_state(self.row.run_id, "RUNNING", "")
+            self.state.set_run_state(self.row.run_id, "start", "")
         except IllegalMove:
             self.driver.reporter.note("another process ended this run a moment ago; looking at what it left")
 
@@ -284,7 +284,7 @@ class Session(AbstractContextManager["Session"]):
             now = self.state.get_run(run_id)
             if state == "FAILED" and now is not None and now.state == "CANCELLED":
                 return  # what broke because somebody cancelled it is no news
-            self.state.set_run_state(run_id, "RUNNING")
+            self.state.set_run_state(run_id, "start")
             self.state.set_run_state(run_id, state, detail)
 
 

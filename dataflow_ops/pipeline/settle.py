@@ -18,12 +18,15 @@ from dataflow_ops.pipeline.version_states import (
     WITH_SET,
 )
 from dataflow_ops.state import version_events as events
+from dataflow_ops.state.version_events import VersionEvent
 
 CURRENT = "current"
 WAITS = "waits"
 HELD = "held"
 REFUSED = "refused"
-"""Outcomes, beside :data:`INCREMENT`: waits for reasons of its own; held, as the run was not to promote."""
+KEPT = "kept"
+"""Outcomes, beside :data:`INCREMENT`: waits for reasons of its own; held, as the run was not to promote; kept
+as it was, since a person chose another version instead of it."""
 
 
 def settle(session: Session, made: Published, promote: bool, waits: Sequence[str]) -> str:
@@ -36,13 +39,15 @@ def settle(session: Session, made: Published, promote: bool, waits: Sequence[str
         waits: why a person must look first.
 
     Returns:
-        ``current``, ``incremental`` (published as an increment), ``waits``, ``held`` or ``refused`` (a person
-        rejected this very version before).
+        ``current``, ``incremental`` (published as an increment), ``waits``, ``held``, ``refused`` (a person
+        rejected this very version before) or ``kept`` (a person chose another one instead of it).
     """
     state, dataset, run_id = session.state, session.settings.dataset.id, session.context.run_id
     now = state.current(dataset)
     is_current = now is not None and now.version_id == made.version_id
     outcome = _outcome(session.is_increment, made.before, is_current, promote, bool(waits))
+    if outcome == CURRENT and not is_current and chosen_instead(session, made) is not None:
+        return KEPT
     notes = {
         CURRENT: BECAME_CURRENT,
         INCREMENT: f"{INCREMENT_OF}{session.row.data_date}",
@@ -70,6 +75,22 @@ def settle(session: Session, made: Published, promote: bool, waits: Sequence[str
     elif outcome != REFUSED:
         _mark(session, made.version_id, WAITING)
     return outcome
+
+
+def chosen_instead(session: Session, made: Published) -> VersionEvent | None:
+    """A person's decision for another version, taken with this one at hand; a run does not undo it.
+
+    That is a rollback away from it, or an approval since the run began.
+    """
+    if made.before != PUBLISHED:
+        return None
+    people = (events.ROLLED_BACK, events.APPROVED)
+    said = session.state.version_events(session.settings.dataset.id)
+    newest = next((event for event in said if event.action in people), None)
+    if newest is None or newest.version_id == made.version_id:
+        return None
+    late = newest.action == events.ROLLED_BACK or newest.created_at > session.row.created_at
+    return newest if late else None
 
 
 def _outcome(increment: bool, before: str, is_current: bool, promote: bool, waits: bool) -> str:

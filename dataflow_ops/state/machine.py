@@ -28,6 +28,7 @@ RunEvent = Literal[
     "start",
     "pause",
     "resume",
+    "again",
     "succeed",
     "succeed_with_dead",
     "await_approval",
@@ -66,6 +67,7 @@ RUN_MOVES: Final[Moves] = {
     ("CANCELLED", "start"): "RUNNING",
     ("SUCCEEDED_WITH_DEAD", "start"): "RUNNING",  # dead chunks were revived
     ("PAUSED", "start"): "RUNNING",
+    ("SUCCEEDED", "again"): "RUNNING",  # cleared in the orchestrator: what is done is looked at anew
     ("PAUSED", "resume"): "RUNNING",
     ("PLANNED", "pause"): "PAUSED",
     ("RUNNING", "pause"): "PAUSED",

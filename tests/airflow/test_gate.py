@@ -107,3 +107,12 @@ def test_a_version_that_waits_is_green_where_nobody_can_be_asked(
     assert ended["ending"] == "awaiting_approval"
     assert "the web is gone" in ended["message"]
     assert "dataflow versions approve" in ended["message"]
+
+
+def test_how_an_earlier_try_ended_makes_no_gate_green(job: Path, tmp_path: Path) -> None:
+    from airflow.sdk.exceptions import AirflowFailException
+
+    run = gate_of(job, tmp_path, "SUCCEEDED")
+    del run.xcoms.values["start"]  # as Airflow does when the cleared task begins, which then failed
+    with pytest.raises(AirflowFailException, match="log of task 'start'"):
+        run.gate()

@@ -92,6 +92,23 @@ def test_reports_say_how_their_versions_stand_after_each_decision(tmp_path: Path
     assert made.ask("versions", "history")[0]["action"] == "rolled_back"
 
 
+def test_a_run_does_not_undo_a_rollback(tmp_path: Path) -> None:
+    made = two_domains(tmp_path)
+    first = made.run().data["version"]
+    put(tmp_path / "one", "b.txt", mark="q")
+    second = made.run().data
+    assert second["current"]
+    made.ask("versions", "rollback", first, "--note", "losses spike")
+    again = made.run()
+    assert (again.code, again.data["version"], again.data["current"]) == (0, second["version"], False)
+    assert f"chose {first} instead of it: losses spike" in again.data["message"]
+    assert made.ask("versions", "history")[0]["action"] == "rolled_back"
+    made.ask("versions", "rollback", second["version"], "--note", "it was the loader")
+    assert made.run().data["current"]
+    put(tmp_path / "one", "c.txt", mark="r")
+    assert made.run().data["current"], "what nobody has seen yet is none of the choices"
+
+
 def test_a_full_version_is_compared_with_the_last_full_one_never_with_a_day(tmp_path: Path) -> None:
     made = two_domains(tmp_path)
     for name in ("b.txt", "c.txt"):
