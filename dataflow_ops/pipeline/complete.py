@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from dataflow_ops.pipeline.flow import partitions
+from dataflow_ops.pipeline.flow import STEP_NAMES, partitions
 from dataflow_ops.pipeline.tally import RunFailed
 from dataflow_ops.protocols import Step
 from dataflow_ops.values import Numbers
@@ -37,7 +37,7 @@ def need_inputs(driver: Driver, step: Step, numbers: Numbers, lost: Collection[s
         RunFailed: names the producer.
     """
     for item in step.inputs:
-        if item.take in GATHERED and item.step in driver.steps:
+        if item.take in GATHERED and item.step in STEP_NAMES:
             done = {partition for partition, _ in driver.index.outputs(item.step, item.kind)}
             _all_of(_expected(driver, item.step, numbers, lost), done, item.step, f"step '{step.name}'")
 
