@@ -126,6 +126,8 @@ SHAPES: dict[str, Shape] = {
                         "length",
                         "survivor",
                         "similarity",
+                        "survivor_path",
+                        "enough",
                         "review",
                     )
                 ),
