@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from airflow.sdk import Asset  # noqa: TID253 - this package is where Airflow belongs
 
-KEYS: Final = ("dataset", "version", "manifest", "mode", "data_date", "documents", "tokens", "current")
-"""What an event says. ``manifest`` is relative to the storage root."""
+from dataflow_ops.pipeline.announce import KEYS, asset_name
 
 
 def asset_of(dataset: str) -> Asset:
     """The asset of a data set; ``schedule=[Asset("dataflow://web")]`` starts on it: the name is the address,
     since Airflow refuses another name for the same one.
     """
-    return Asset(name=f"dataflow://{dataset}", uri=f"dataflow://{dataset}", group="dataflow")
+    return Asset(name=asset_name(dataset), uri=asset_name(dataset), group="dataflow")
 
 
 def tell(operator: Any, context: Any, published: Mapping[str, Any]) -> None:

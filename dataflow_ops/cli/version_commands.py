@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from dataflow_ops.cli.console import OUT, print_json, print_table
 from dataflow_ops.cli.options import DEFAULT_HOME, EXIT_FAILED, DatasetOption, HomeOption, JsonOption
+from dataflow_ops.pipeline.announce import Announced
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,4 +1,4 @@
-"""Airflow's REST API (v2), as much of it as starting and watching DAG runs needs."""
+"""Airflow's REST API (v2), as much of it as DAG runs and events of assets need."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
+from urllib.parse import urlencode
 
 import httpx
 
@@ -18,6 +19,8 @@ from dataflow_ops.errors import ConfigError, DataFlowError
 TIMEOUT_S: Final = 20.0
 ENDED: Final = ("success", "failed")
 """States of a DAG run that has ended."""
+TASK_ENDED: Final = (*ENDED, "skipped", "upstream_failed", "removed")
+"""States of a task that has ended."""
 _VARIABLES: Final = ("DATAFLOW_AIRFLOW_URL", "DATAFLOW_AIRFLOW_USER", "DATAFLOW_AIRFLOW_PASSWORD")
 
 
@@ -173,6 +176,27 @@ class AirflowApi(AbstractContextManager["AirflowApi"]):
         """Switch a DAG off or on."""
         answer = self._ask("PATCH", f"/api/v2/dags/{dag_id}", json={"is_paused": paused})
         self._good(answer, f"DAG {dag_id}")
+
+    def is_task_open(self, dag_id: str, run_id: str, task_id: str) -> bool:
+        """Whether a task of a DAG run has not ended (or not begun)."""
+        path = f"/api/v2/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}"
+        answer = self._ask("GET", path)
+        if answer.status_code == httpx.codes.NOT_FOUND:
+            return False
+        state = self._good(answer, f"task {task_id} of run {run_id}")["state"]
+        return state not in TASK_ENDED
+
+    def emit(self, asset: str, extra: Mapping[str, Any]) -> bool:
+        """Create an event of an asset, by its name; return False where there is no such asset."""
+        # The pattern is what names hold; sorted, the name itself comes first.
+        asked = urlencode({"name_pattern": asset, "only_active": "false", "order_by": "name"})
+        found = self._good(self._ask("GET", f"/api/v2/assets?{asked}"), "assets")
+        number = next((one["id"] for one in found["assets"] if one["name"] == asset), None)
+        if number is None:
+            return False
+        body = {"asset_id": number, "extra": dict(extra)}
+        self._good(self._ask("POST", "/api/v2/assets/events", json=body), f"event of asset {asset}")
+        return True
 
     def run_page(self, dag_id: str, run_id: str) -> str:
         """Where a person watches a DAG run."""

@@ -18,7 +18,7 @@ from dataflow_ops.pipeline.chain import records_below
 from dataflow_ops.pipeline.fates import fates_line, fates_of
 from dataflow_ops.pipeline.home import Home
 from dataflow_ops.pipeline.version_states import REMOVED, SHOWN_WAITING, WITH_SET, shown
-from dataflow_ops.state.records import VersionRecord
+from dataflow_ops.state.records import RunRecord, VersionRecord
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.storage.local import LocalStore
 
@@ -97,6 +97,10 @@ class VersionShelf(AbstractContextManager["VersionShelf"]):
             ],
             "notes": manifest["notes"],
         }
+
+    def run_of(self, version: str, dataset: str | None = None) -> RunRecord | None:
+        """The run that made a version."""
+        return self._state.get_run(self._find(version, dataset).run_id)
 
     def verify(self, version: str | None, dataset: str | None = None) -> tuple[int, str]:
         """Run the version's own ``verify.py``; ``(exit code, what it printed)``."""

@@ -11,6 +11,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, selectinload
 
 from dataflow_ops.console.dags import Consumer, DagFact
+from dataflow_ops.pipeline.announce import asset_name
 from dataflow_ui.rights import MODES
 
 TAG = "dataflow"
@@ -55,7 +56,7 @@ class AirflowDags:
         query = (
             select(AssetEvent)
             .join(AssetModel, AssetModel.id == AssetEvent.asset_id)
-            .where(AssetModel.uri == f"dataflow://{dataset}")
+            .where(AssetModel.name == asset_name(dataset))
             .order_by(AssetEvent.timestamp.desc())
             .limit(EVENTS)
             .options(selectinload(AssetEvent.created_dagruns))

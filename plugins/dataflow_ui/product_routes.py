@@ -19,6 +19,7 @@ from dataflow_ops.console.place import NotThere
 from dataflow_ops.console.said import fault
 from dataflow_ops.errors import ConfigError, VersionError
 from dataflow_ops.pipeline.diff import diff_versions
+from dataflow_ui.asset_events import announce
 from dataflow_ui.audit_log import acts
 from dataflow_ui.dag_facts import AirflowDags
 from dataflow_ui.house import PlaceDep
@@ -195,7 +196,7 @@ def _decide(
     action: versions_view.Action, place: Any, user: Any, session: Any, decision: Decision
 ) -> dict[str, Any]:
     _known(place, decision.dataset, decision.version)
-    return versions_view.decide(
+    done = versions_view.decide(
         place.home,
         place.state,
         action,
@@ -205,6 +206,9 @@ def _decide(
         note=decision.note,
         dags=AirflowDags(session),
     )
+    if action == "reject" or done["code"] == "was_current":
+        return done
+    return {**done, "event": announce(place, session, decision.dataset, decision.version)}
 
 
 @router.get("/rules", dependencies=[_READ])

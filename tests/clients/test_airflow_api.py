@@ -15,13 +15,13 @@ from dataflow_ops.errors import ConfigError
 from tests.clients.airflow_server import airflow_server
 
 DAGS = """
-from airflow.sdk import DAG, Param
+from airflow.sdk import DAG, Asset, Param
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.providers.standard.operators.python import PythonOperator
 
 with DAG("web__incremental", schedule=None, catchup=False, is_paused_upon_creation=False,
          params={"overrides": Param([], type="array"), "until": Param(None, type=["null", "string"])}):
-    EmptyOperator(task_id="nothing")
+    EmptyOperator(task_id="nothing", outlets=[Asset(name="dataflow://web", uri="dataflow://web")])
 with DAG("off__incremental", schedule="0 2 * * *", catchup=False, is_paused_upon_creation=True):
     EmptyOperator(task_id="nothing")
 """
@@ -48,9 +48,14 @@ def test_against_a_real_api_server(tmp_path: Path) -> None:
         assert now is not None
         assert not api.fail("web__incremental", run_id), "what has ended is left alone"
         assert api.dag_run("web__incremental", "nope") is None
+        assert not api.is_task_open("web__incremental", run_id, "nothing")
+        assert not api.is_task_open("web__incremental", run_id, "no such task")
+        assert api.emit("dataflow://web", {"version": "v1", "current": True})
+        assert not api.emit("dataflow://we_", {"version": "v1"})
         # A DAG that is switched off keeps its run in the queue; there it can be stopped.
         assert api.is_dag_paused("off__incremental")
         assert api.trigger("off__incremental", "x", {}).state == "queued"
+        assert api.is_task_open("off__incremental", "x", "nothing")
         assert api.fail("off__incremental", "x")
         stopped = api.dag_run("off__incremental", "x")
         assert stopped is not None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import sys
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,8 @@ def main(questions: Path, answers: Path) -> None:
             kind = answer.headers.get("content-type", "")
             content = answer.json() if "json" in kind else answer.text[:200]
             found.append({"status": answer.status_code, "body": content})
-    answers.write_text(json.dumps({"answers": found, "log": log()}), encoding="utf-8")
+    told = {"answers": found, "log": log(), "events": events(), "waits": waits()}
+    answers.write_text(json.dumps(told), encoding="utf-8")
 
 
 def know(version: str) -> None:
@@ -58,7 +60,7 @@ def know(version: str) -> None:
             session.add(dag)
             if dag_id != "train":
                 session.add(DagTag(name="dataflow", dag_id=dag_id))
-        asset = AssetModel(name="dataflow://tiny", uri="dataflow://tiny", group="asset")
+        asset = AssetModel(name="dataflow://tiny", uri="dataflow://tiny/", group="asset")
         session.add(asset)
         session.flush()
         event = AssetEvent(asset_id=asset.id, extra={"version": version}, timestamp=moment)
@@ -67,6 +69,67 @@ def know(version: str) -> None:
         run.state = "success"
         event.created_dagruns.append(run)
         session.add_all([event, run])
+
+
+def events() -> list[Any]:
+    """What the asset events of the data set say, oldest first, without the one of :func:`know`."""
+    import sqlalchemy as sa
+    from airflow.models.asset import AssetEvent
+    from airflow.utils.session import create_session
+
+    with create_session() as session:
+        return list(session.scalars(sa.select(AssetEvent.extra).order_by(AssetEvent.id)))[1:]
+
+
+def waits() -> dict[str, bool]:
+    """State of a DAG run and of its task of approval -> whether the page leaves the event to it."""
+    import sqlalchemy as sa
+    from airflow.models.dagrun import DagRun
+    from airflow.models.taskinstance import TaskInstance
+    from airflow.utils.session import create_session
+    from airflow.utils.types import DagRunTriggeredByType, DagRunType
+    from dataflow_ui.asset_events import waits_for_answer
+
+    moment = dt.datetime(2026, 5, 1, 2, tzinfo=dt.UTC)
+    found = {}
+    with create_session() as session:
+        for of_run, of_task in (
+            ("running", "deferred"),
+            ("running", None),
+            ("running", "success"),
+            ("running", "skipped"),
+            ("success", "skipped"),
+            ("failed", None),
+        ):
+            name = f"{of_run}-{of_task}"
+            run = DagRun(
+                dag_id="tiny__full", run_id=name, run_type=DagRunType.MANUAL, run_after=moment, state=of_run
+            )
+            run.triggered_by = DagRunTriggeredByType.TEST
+            session.add(run)
+            session.flush()
+            row = {
+                "id": uuid.uuid4(),
+                "task_id": "approval",
+                "dag_id": "tiny__full",
+                "run_id": name,
+                "map_index": -1,
+                "pool": "default_pool",
+                "pool_slots": 1,
+                "queue": "default",
+                "try_number": 1,
+                "max_tries": 1,
+                "priority_weight": 1,
+                "state": of_task,
+            }
+            known = TaskInstance.__table__.c
+            session.execute(
+                sa.insert(TaskInstance.__table__).values({k: v for k, v in row.items() if k in known})
+            )
+            found[name] = waits_for_answer(session, "tiny__full", name)
+        found["no such run"] = waits_for_answer(session, "tiny__full", "none")
+        session.rollback()
+    return found
 
 
 def log() -> list[list[str | None]]:

@@ -62,7 +62,7 @@ class Asked:
         assert answers.is_file(), done.stdout[-3000:] + done.stderr[-6000:]
         found = json.loads(answers.read_text(encoding="utf-8"))
         self.answers = dict(zip(named, found["answers"], strict=True))
-        self.log = found["log"]
+        self.log, self.events, self.waits = found["log"], found["events"], found["waits"]
 
     def _questions(self) -> dict[str, tuple[str, str, str, Any]]:
         """Name -> (role, method, path, body), in the order in which they are asked."""
@@ -104,6 +104,9 @@ class Asked:
         asked["rollback"] = ("admin", "POST", f"{API}/versions/rollback", back)
         asked["forth"] = ("admin", "POST", f"{API}/versions/rollback", decision)
         asked["after"] = ("admin", "GET", reads["versions"], None)
+        asked["there already"] = ("admin", "POST", f"{API}/versions/rollback", decision)
+        asked["reject"] = ("admin", "POST", f"{API}/versions/reject", back)
+        asked["after all"] = ("admin", "POST", f"{API}/versions/approve", back)
         return asked
 
     def status(self, who: str) -> dict[str, int]:
@@ -180,6 +183,30 @@ def test_unknown_things_are_not_there(asked: Asked) -> None:
     assert asked.answers["empty search"]["status"] == 400
 
 
+def test_a_decision_that_makes_a_version_current_is_told_once_each(asked: Asked) -> None:
+    first, second = asked.product.version, asked.second
+    told = [(event["version"], event["current"]) for event in asked.events]
+    assert told == [(second, True), (first, True), (second, True), (first, True)]
+    assert [asked.body(name)["event"] for name in ("approve", "rollback", "forth", "after all")] == [
+        "sent"
+    ] * 4
+    assert "event" not in asked.body("there already")
+    assert "event" not in asked.body("reject")
+    with asked.product.state() as state:
+        row = state.get_run(state.versions("tiny")[-1].run_id)
+    assert row is not None
+    one = asked.events[1]
+    assert one["manifest"] == f"versions/{first}/manifest.json"
+    manifest = json.loads((asked.product.home.root / one["manifest"]).read_text(encoding="utf-8"))
+    totals = manifest["totals"]
+    assert (one["dataset"], one["mode"], one["data_date"]) == ("tiny", "full", row.data_date)
+    assert (one["documents"], one["tokens"]) == (totals["documents"], totals["tokens"])
+
+
+def test_a_dag_run_that_waits_for_the_decision_tells_by_itself(asked: Asked) -> None:
+    assert [name for name, waits in asked.waits.items() if waits] == ["running-deferred", "running-None"]
+
+
 def test_decisions_say_who_and_stand_in_the_audit_log(asked: Asked) -> None:
     assert asked.body("approve")["message"].endswith("is approved and current.")
     assert asked.answers["approve again"]["status"] == 400
@@ -202,4 +229,7 @@ def test_decisions_say_who_and_stand_in_the_audit_log(asked: Asked) -> None:
         ["dataflow.approve", "the admin", "tiny__full"],
         ["dataflow.rollback", "the admin", "tiny__full"],
         ["dataflow.rollback", "the admin", "tiny__full"],
+        ["dataflow.rollback", "the admin", "tiny__full"],
+        ["dataflow.reject", "the admin", "tiny__full"],
+        ["dataflow.approve", "the admin", "tiny__full"],
     ]
