@@ -12,11 +12,6 @@ from dataflow_ops.cli.console import OUT, print_json, print_table
 from dataflow_ops.cli.options import DEFAULT_HOME, EXIT_FAILED, DatasetOption, HomeOption, JsonOption
 from dataflow_ops.pipeline.announce import Announced
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from dataflow_ops.pipeline.announce import Announced
-
 app = typer.Typer(no_args_is_help=True, help="Published versions of data sets.")
 
 INSIDE = "; the next full run makes a version that contains it"
