@@ -13,10 +13,11 @@ from dataflow_ops.engine.inputs import digest_of
 from dataflow_ops.errors import VersionError
 from dataflow_ops.layers.dedup.identity import band_fingerprint
 from dataflow_ops.settings import JobSettings
+from dataflow_ops.state.lookup import Content
 from dataflow_ops.state.records import VersionRecord
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.storage.blob import BlobStore
-from dataflow_ops.values import Numbers, Output
+from dataflow_ops.values import Numbers
 
 INDEXED = (
     ("sign", "keys"),
@@ -28,6 +29,8 @@ INDEXED = (
 )
 """``(step, kind)`` of the outputs that a version's index is: keys and bands of all that dedup met, which of
 them it removed, the texts to compare with, and the filters that are asked before keys and bands are read."""
+Contents = Mapping[tuple[str, str], Mapping[str, Content]]
+"""Outputs by (step, kind) and partition."""
 UNFINISHED = ("PLANNED", "RUNNING", "PAUSED", "FAILED")
 """States of a run whose outputs may be newer ones than its version was made of."""
 
@@ -109,9 +112,7 @@ def signed_by(settings: JobSettings) -> str:
     return digest_of(band_fingerprint(settings))[:16]
 
 
-def index_entry(
-    settings: JobSettings, numbers: Numbers, outputs: Mapping[tuple[str, str], Mapping[str, Output]]
-) -> dict[str, Any]:
+def index_entry(settings: JobSettings, numbers: Numbers, outputs: Contents) -> dict[str, Any]:
     """What the manifest says of a run's own part of the index.
 
     Args:
@@ -139,9 +140,9 @@ def index_entry(
     }
 
 
-def indexed_outputs(state: StateStore, run_id: str) -> dict[tuple[str, str], Mapping[str, Output]]:
+def indexed_outputs(state: StateStore, run_id: str) -> dict[tuple[str, str], Mapping[str, Content]]:
     """The outputs of a run that are its part of an index."""
-    return {name: state.outputs_of_step(run_id, *name) for name in INDEXED}
+    return {name: state.contents_of_step(run_id, *name) for name in INDEXED}
 
 
 def check_index(state: StateStore, links: Iterable[Link]) -> None:
@@ -165,7 +166,7 @@ def check_index(state: StateStore, links: Iterable[Link]) -> None:
             )
 
 
-def _content(outputs: Mapping[tuple[str, str], Mapping[str, Output]]) -> str:
+def _content(outputs: Contents) -> str:
     digest = hashlib.sha256()
     for (step, kind), by_partition in sorted(outputs.items()):
         for partition, output in sorted(by_partition.items()):

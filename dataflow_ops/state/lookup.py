@@ -57,6 +57,21 @@ _OUTPUT = (
 
 
 @dataclass(frozen=True, slots=True)
+class Content:
+    """What an output holds.
+
+    Attributes:
+        sha256: hex digest of the file.
+        rows: rows inside.
+        size: bytes.
+    """
+
+    sha256: str
+    rows: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class Standings:
     """Where tasks stand, as plain rows: a hundred thousand of them are told apart in a second.
 
@@ -140,6 +155,23 @@ class Lookup:
             open_ = set(connection.execute(unfinished).scalars())
             rows = connection.execute(query).all()
             return {partition: output_of(*row) for partition, key, *row in rows if key not in open_}
+
+    def contents_of_step(self, run_id: str, step: str, kind: str) -> dict[str, Content]:
+        """Partition → what :meth:`outputs_of_step` has, less slices: many of them take long to read."""
+        query = (
+            sa.select(
+                run_task.c.partition,
+                task_output.c.sha256,
+                task_output.c.rows,
+                task_output.c.size,
+            )
+            .join(task, task.c.key == run_task.c.task_key)
+            .join(task_output, task_output.c.task_key == run_task.c.task_key)
+            .where(run_task.c.run_id == run_id, run_task.c.step == step, task_output.c.kind == kind)
+            .where(task.c.state == "SUCCESS")
+        )
+        with no_collections(), self.db.read() as connection:
+            return {row[0]: Content(*row[1:]) for row in connection.execute(query)}
 
     def standings(self, keys: Sequence[str]) -> Standings:
         """How far tasks are, and what the finished ones stored: enough to tell done from open, no more."""

@@ -19,6 +19,7 @@ from dataflow_ops.pipeline.versions import VersionBook
 from dataflow_ops.state.store import StateStore
 from tests.pipeline.inside import Notes, texts
 
+TEXTS = texts()
 JOB = """dataset: {{id: grows}}
 sources:
   - {{source_id: docs, kind: files, path: {root}/docs, domain: web}}
@@ -109,4 +110,26 @@ def near(text: str, mark: str) -> str:
     return f"{text} {mark} and a few words more"
 
 
-__all__ = ["Growing", "near", "texts"]
+def first_day(made: Growing) -> str:
+    """A full version of a dozen documents, one of them a copy."""
+    for i in range(12):
+        made.put(f"d{i:02}.md", TEXTS[i])
+    made.put("copy-of-3.md", TEXTS[3])
+    done = made.run()
+    assert done.current
+    return done.version_id
+
+
+def second_day(made: Growing) -> None:
+    """Copies of both kinds, new documents, changed files, and the old text of a changed file elsewhere."""
+    made.put("exact-0.md", TEXTS[0])
+    made.put("near-1.md", near(TEXTS[1], "one"))
+    made.put("new-a.md", TEXTS[20])
+    made.put("new-b.md", TEXTS[21])
+    made.put("near-a.md", near(TEXTS[20], "two"))
+    made.put("d02.md", TEXTS[22])
+    made.put("old-of-2.md", TEXTS[2])
+    made.put("d04.md", near(TEXTS[4], "changed"))
+
+
+__all__ = ["TEXTS", "Growing", "first_day", "near", "second_day"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import signal
@@ -9,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from dataflow_ops.errors import BaseDamaged, ConfigError, VersionError
 from dataflow_ops.job_file import load_job
+from dataflow_ops.layers.export.manifest import canonical_json
 from dataflow_ops.pipeline.bundles import finish_run, run_bundle, start_run
 from dataflow_ops.pipeline.diff import diff_versions
 from dataflow_ops.pipeline.flow import STEPS
@@ -20,35 +23,12 @@ from dataflow_ops.pipeline.maintenance import maintain
 from dataflow_ops.pipeline.run import resume_run
 from dataflow_ops.pipeline.session import create_run
 from dataflow_ops.pipeline.versions import VersionBook
+from dataflow_ops.state.tables import dataset_version
 from tests.pipeline import harness
-from tests.pipeline.growing import Growing, near, texts
+from tests.pipeline.growing import TEXTS, Growing, first_day, near, second_day
 from tests.pipeline.inside import At, Notes
 
 pytestmark = pytest.mark.xdist_group("incremental")
-
-TEXTS = texts()
-
-
-def first_day(made: Growing) -> str:
-    """A full version of a dozen documents, one of them a copy."""
-    for i in range(12):
-        made.put(f"d{i:02}.md", TEXTS[i])
-    made.put("copy-of-3.md", TEXTS[3])
-    done = made.run()
-    assert done.current
-    return done.version_id
-
-
-def second_day(made: Growing) -> None:
-    """Copies of both kinds, new documents, changed files, and the old text of a changed file elsewhere."""
-    made.put("exact-0.md", TEXTS[0])
-    made.put("near-1.md", near(TEXTS[1], "one"))
-    made.put("new-a.md", TEXTS[20])
-    made.put("new-b.md", TEXTS[21])
-    made.put("near-a.md", near(TEXTS[20], "two"))
-    made.put("d02.md", TEXTS[22])
-    made.put("old-of-2.md", TEXTS[2])
-    made.put("d04.md", near(TEXTS[4], "changed"))
 
 
 def third_day(made: Growing) -> None:
@@ -285,13 +265,6 @@ def test_a_version_without_an_index_is_built_on_by_nobody(tmp_path: Path) -> Non
     manifest = made.home / "versions" / full / "manifest.json"
     old = json.loads(manifest.read_text())
     del old["index"]
-    import hashlib
-
-    import sqlalchemy as sa
-
-    from dataflow_ops.layers.export.manifest import canonical_json
-    from dataflow_ops.state.tables import dataset_version
-
     manifest.write_bytes(canonical_json(old))
     digest = hashlib.sha256(manifest.read_bytes()).hexdigest()
     with made.state() as state, state.db.write() as connection:

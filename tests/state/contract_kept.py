@@ -7,7 +7,7 @@ import threading
 import pytest
 import sqlalchemy as sa
 
-from dataflow_ops.errors import VersionError
+from dataflow_ops.errors import StateError, VersionError
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.state.tables import metric, rule_hit, run, task
 from tests.state.store_case import StoreCase, spec
@@ -165,3 +165,33 @@ class KeptContract(StoreCase):
             store.set_current("web", "v1", "ann")
         assert store.current("web") is None
         assert store.version_events() == []
+
+    def test_what_others_build_on_is_not_removed(self, store: StateStore) -> None:
+        store.create_run("i1", "web", "job", "incremental", "{}", "2026-01-02")
+        store.add_version("web", "v1", "m1", "u", "r1", "PUBLISHED")
+        day = store.add_version("web", "d1", "m2", "u", "i1", "PUBLISHED", "v1")
+        assert (day.base, day.is_increment) == ("v1", False)
+        assert store.set_current("web", "d1", "i1").is_current, "what builds on a version is no increment"
+        store.add_version("web", "v2", "m3", "u", "r1", "PUBLISHED")
+        store.set_current("web", "v2", "ann")
+        with pytest.raises(VersionError, match="d1 builds on it"):
+            store.set_version_state("web", "v1", "REMOVED")
+        store.set_version_state("web", "d1", "REMOVED")
+        store.set_version_state("web", "v1", "REMOVED")
+        with pytest.raises(VersionError, match="nothing can build on it"):
+            store.add_version("web", "d2", "m4", "u", "i1", "PUBLISHED", "v1")
+
+    def test_settings_of_a_run_change_once(self, store: StateStore) -> None:
+        before = store.create_run("i1", "web", "job", "incremental", '{"a": 1}', "2026-01-02").settings
+        assert store.change_settings("i1", before, '{"a": 2}').settings == '{"a": 2}'
+        assert store.change_settings("i1", before, '{"a": 3}').settings == '{"a": 2}', "others were quicker"
+        with pytest.raises(StateError):
+            store.change_settings("none", before, "{}")
+
+    def test_contents_are_the_outputs_without_slices(self, store: StateStore) -> None:
+        key = self._ran(store, "r1", "a")
+        [output] = store.outputs_of_step("r1", "parse", store.records([key])[key].outputs[0].kind).values()
+        [content] = store.contents_of_step("r1", "parse", output.kind).values()
+        assert (content.sha256, content.rows, content.size) == (output.sha256, output.rows, output.size)
+        store.ghost(key)
+        assert store.contents_of_step("r1", "parse", output.kind) == {}
