@@ -170,6 +170,7 @@ def test_the_event_says_what_was_published(stage: Stage) -> None:
     assert set(extra) == {
         "dataset",
         "version",
+        "base",
         "manifest",
         "mode",
         "data_date",

@@ -95,6 +95,7 @@ def test_an_approval_after_all_is_told(
     assert set(event) == {
         "dataset",
         "version",
+        "base",
         "manifest",
         "mode",
         "data_date",
