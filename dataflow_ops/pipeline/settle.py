@@ -61,7 +61,8 @@ def settle(session: Session, made: Published, promote: bool, waits: Sequence[str
     if outcome == CURRENT:
         if not is_current:
             session.context.hooks.reached("before pointer publish")
-            state.set_current(dataset, made.version_id, run_id, "" if first else events.PROMOTED)
+            told = first or _says_so(state.version_events(dataset), made.version_id, run_id)
+            state.set_current(dataset, made.version_id, run_id, "" if told else events.PROMOTED)
             session.context.hooks.reached("after pointer publish")
         _mark(session, made.version_id, PUBLISHED)
         # Written each time: a kill between the pointer and its mirror must not leave them apart.
@@ -75,6 +76,14 @@ def settle(session: Session, made: Published, promote: bool, waits: Sequence[str
     elif outcome != REFUSED:
         _mark(session, made.version_id, WAITING)
     return outcome
+
+
+def _says_so(history: Sequence[VersionEvent], version_id: str, run_id: str) -> bool:
+    """Whether the history says already that this run made the version current: another process wrote it."""
+    moves = (events.PROMOTED, events.APPROVED, events.ROLLED_BACK)
+    newest = next((e for e in history if e.action in moves or e.note == BECAME_CURRENT), None)
+    wanted = (version_id, events.PUBLISHED, run_id)
+    return newest is not None and (newest.version_id, newest.action, newest.who) == wanted
 
 
 def chosen_instead(session: Session, made: Published) -> VersionEvent | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import sqlalchemy as sa
 
 from dataflow_ops.errors import ConfigError, StateError
@@ -65,6 +67,9 @@ class Pauses:
             ).one_or_none()
             if gone is not None:
                 emit(connection, self.db, "pause.cleared", target, {"scope": scope, "who": who})
+                # Where another flag holds still, the run says by whom it is paused now.
+                for run_id in _covered(connection, scope, target, ("PAUSED",)):
+                    _settle(connection, self.db, run_id)
         return gone is not None
 
     def paused(self, run_id: str, dataset: str) -> PauseFlag | None:
@@ -148,9 +153,11 @@ def wanted_by_others(connection: sa.Connection, key: str, run_id: str) -> bool:
     )
 
 
-def _covered(connection: sa.Connection, scope: str, target: str) -> list[str]:
-    """Live runs under a flag that may still have to be moved."""
-    query = sa.select(run.c.run_id).where(run.c.state.in_(("PLANNED", "RUNNING"))).order_by(run.c.run_id)
+def _covered(
+    connection: sa.Connection, scope: str, target: str, states: Sequence[str] = ("PLANNED", "RUNNING")
+) -> list[str]:
+    """Runs under a flag, in states in which they may still have to be moved."""
+    query = sa.select(run.c.run_id).where(run.c.state.in_(states)).order_by(run.c.run_id)
     if scope != "all":
         query = query.where((run.c.run_id if scope == "run" else run.c.dataset) == target)
     return list(connection.execute(query).scalars())

@@ -13,6 +13,7 @@ from dataflow_ui.failures import add_error_handlers
 from dataflow_ui.files import code_files
 from dataflow_ui.house import House
 from dataflow_ui.product_routes import router as product_router
+from dataflow_ui.rights import asked_about
 from dataflow_ui.run_routes import router as run_router
 
 
@@ -34,7 +35,7 @@ def make_app(home: Path | None = None) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
-        dependencies=[Depends(get_user)],
+        dependencies=[Depends(get_user), Depends(asked_about)],
         lifespan=lifespan,
     )
     app.state.house = house

@@ -126,10 +126,13 @@ async def asked_about(request: Request) -> dict[str, Any]:
     """The query of a GET, the JSON object of a POST.
 
     Raises:
-        HTTPException: 403 for a POST that another site's page could have sent, 422 for a body that is none.
+        HTTPException: 403 for a POST that another site's page could have sent, 422 for a body that is none
+            and for a text that no database takes.
     """
     if request.method == "GET":
-        return dict(request.query_params)
+        asked = dict(request.query_params)
+        _refuse_no_text(asked)
+        return asked
     bearer = request.headers.get("authorization", "").lower().startswith("bearer ")
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json" or not (bearer or request.headers.get(MARK)):
@@ -142,7 +145,15 @@ async def asked_about(request: Request) -> dict[str, Any]:
         raise HTTPException(422, "the body is not JSON") from e
     if not isinstance(body, dict):
         raise HTTPException(422, "the body must be a JSON object")
+    _refuse_no_text(body)
     return body
+
+
+def _refuse_no_text(asked: dict[str, Any]) -> None:
+    """Refuse what no database takes as a text, wherever it would end up."""
+    for name, value in asked.items():
+        if isinstance(value, str) and ("\0" in value or any("\ud800" <= c <= "\udfff" for c in value)):
+            raise HTTPException(422, f"'{name}' holds a character that no text has (NUL, half of a pair)")
 
 
 def needs(*rights: Right) -> Callable[..., Subject]:

@@ -111,6 +111,19 @@ class FlagsContract:
         assert row is not None
         assert row.detail == "paused by ann, with all runs of web: disk"
 
+    def test_a_run_says_which_flag_holds_it_still(self, state: StateStore) -> None:
+        flags = PauseFlags(state, None)
+        flags.pause("run", "r1", "ann", "look")
+        flags.pause("dataset", "web", "bob", "disk")
+        flags.resume("run", "r1", "ann")
+        row = state.get_run("r1")
+        assert row is not None
+        assert (row.state, row.detail) == ("PAUSED", "paused by bob, with all runs of web: disk")
+        flags.resume("dataset", "web", "bob")
+        row = state.get_run("r1")
+        assert row is not None
+        assert row.state == "PAUSED", "whoever works on it takes it up"
+
     def test_the_last_task_to_stop_pauses_the_run(self, state: StateStore) -> None:
         first, second = self._claim(state, "r1", "a"), self._claim(state, "r1", "b")
         state.set_pause("run", "r1", "ann")

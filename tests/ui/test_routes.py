@@ -256,6 +256,21 @@ def test_errors_of_ours_are_sentences(ui: Ui) -> None:
     assert ui.post("admin", "/api/run/urgent", run=ui.live).status_code == 422
 
 
+def test_a_character_that_no_text_has_is_refused(ui: Ui) -> None:
+    for odd in ("x\0y", "\0"):
+        assert ui.get("admin", "/api/run", run=odd).status_code == 422
+        assert ui.get("admin", "/api/me", dataset=odd).status_code == 422
+        assert ui.get("admin", "/api/search", q=odd).status_code == 422
+        asked = {**params(ui), "error": odd}
+        assert ui.get("admin", "/api/run/letters/group", **asked).status_code == 422
+        answer = ui.post("admin", "/api/run/pause", run=ui.live, why=odd)
+        assert (answer.status_code, "'why' holds a character" in answer.json()["detail"]) == (422, True)
+    headers = {"Authorization": f"Bearer {ui.token('admin')}", "content-type": "application/json"}
+    half = '{"run": "' + ui.live + '", "why": "\\ud800"}'
+    url = f"{ui.url}/dataflow/api/run/pause"
+    assert httpx.post(url, content=half, headers=headers).status_code == 422
+
+
 def test_a_report_reaches_nothing_around_it(ui: Ui) -> None:
     answer = ui.get("user", "/api/run/report", run=ui.run)
     policy = answer.headers["content-security-policy"]

@@ -83,6 +83,14 @@ def test_patterns_of_include_may_hold_the_day(tmp_path: Path) -> None:
     assert listed(job(str(tmp_path), "2026-12-02", **source)) == ["a/2026-12-01.txt"]
 
 
+@pytest.mark.parametrize("template", ["{date}", "{date}/*.txt", "{date}/deep/*.txt"])
+def test_a_file_in_the_place_of_a_days_folder_is_named(tmp_path: Path, template: str) -> None:
+    write(tmp_path, "2026-11-29/a.txt", "2026-11-30")
+    with pytest.raises(ConfigError, match=r"source 's': .*/2026-11-30 is a file; the day's files"):
+        list_sources(job(f"{tmp_path}/{template}", "2026-11-30"))
+    list_sources(job(f"{tmp_path}/{template}", "2026-11-29"))
+
+
 def test_a_link_in_the_day_s_place_is_left_out_as_in_a_full_run(tmp_path: Path) -> None:
     write(tmp_path, "elsewhere/a.txt")
     os.symlink(tmp_path / "elsewhere", tmp_path / "2026-11-30")

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 
 from dataflow_ops.dates import has_date, of_day
+from dataflow_ops.errors import ConfigError
 from dataflow_ops.layers.ingest.sources.roots import Root
 from dataflow_ops.settings import SourceSettings
 
@@ -36,26 +37,37 @@ def starts(source: SourceSettings, root: Root, is_hidden: Callable[[str], bool])
 
     The root itself, but for an interval of a source whose path holds ``{date}``: there each day's own
     folder, as far as no pattern, link or hidden name comes in between. A day without a folder has no start.
+
+    Raises:
+        ConfigError: a file lies where a day's folder should be.
     """
     folder = os.fspath(root.folder)
     templates = day_patterns(source, [root.template])
     if not templates:
         yield "", folder
         return
-    found = {_deepest(folder, text.split("/"), is_hidden) for text in templates}
+    found = {_deepest(source, folder, text.split("/"), is_hidden) for text in templates}
     bases = sorted(base for base in found if base is not None)
     for base in bases:
         if not any(base != other and base.startswith(other) for other in bases):
             yield base, os.path.join(folder, base) if base else folder
 
 
-def _deepest(folder: str, parts: Sequence[str], is_hidden: Callable[[str], bool]) -> str | None:
+def _deepest(
+    source: SourceSettings, folder: str, parts: Sequence[str], is_hidden: Callable[[str], bool]
+) -> str | None:
     base = ""
-    for part in parts:
+    for i, part in enumerate(parts):
         path = os.path.join(folder, base, part)
         if _WILD & set(part) or is_hidden(part) or os.path.islink(path):
             return base
         if not os.path.isdir(path):
+            # The last name may be a file's; one without a suffix is none that any parser takes.
+            named = i + 1 == len(parts) and (source.kind != "files" or "." in part)
+            if os.path.exists(path) and not named:
+                raise ConfigError(
+                    f"source '{source.source_id}': {path} is a file; the day's files belong into a folder"
+                )
             return base if os.path.exists(path) else None
         base = f"{base}{part}/"
     return base
