@@ -13,7 +13,17 @@ from dataflow_ops.pipeline.version_states import PUBLISHED
 if TYPE_CHECKING:  # DAG files import this
     from dataflow_ops.pipeline.version_shelf import VersionShelf
 
-KEYS: Final = ("dataset", "version", "base", "manifest", "mode", "data_date", "documents", "tokens", "current")
+KEYS: Final = (
+    "dataset",
+    "version",
+    "base",
+    "manifest",
+    "mode",
+    "data_date",
+    "documents",
+    "tokens",
+    "current",
+)
 """What an event says. ``manifest`` is relative to the storage root; ``base``: version that it builds on."""
 APPROVAL: Final = "approval"
 """Task of a DAG run that waits for a person's answer, and then tells by itself."""
