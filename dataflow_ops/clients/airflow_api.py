@@ -172,6 +172,13 @@ class AirflowApi(AbstractContextManager["AirflowApi"]):
         answer = self._ask("GET", f"/api/v2/dags/{dag_id}")
         return bool(self._good(answer, f"DAG {dag_id}")["is_paused"])
 
+    def is_dag_gone(self, dag_id: str) -> bool:
+        """Whether no file makes a DAG any more."""
+        answer = self._ask("GET", f"/api/v2/dags/{dag_id}")
+        if answer.status_code == httpx.codes.NOT_FOUND:
+            return True
+        return bool(self._good(answer, f"DAG {dag_id}")["is_stale"])
+
     def pause_dag(self, dag_id: str, paused: bool) -> None:
         """Switch a DAG off or on."""
         answer = self._ask("PATCH", f"/api/v2/dags/{dag_id}", json={"is_paused": paused})

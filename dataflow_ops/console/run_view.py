@@ -26,8 +26,13 @@ AT_WORK = 500
 """Of these, tasks that are looked at."""
 
 
-def summary(place: Place, run_id: str) -> dict[str, Any]:
+def summary(place: Place, run_id: str, *, dag_gone: bool = False) -> dict[str, Any]:
     """Everything that the top of the run's page says.
+
+    Args:
+        place: home.
+        run_id: the run.
+        dag_gone: whether its orchestrator knows its DAG no longer, as where the job file was deleted.
 
     Raises:
         NotThere: no such run.
@@ -54,6 +59,7 @@ def summary(place: Place, run_id: str) -> dict[str, Any]:
         "state": row.state,
         "detail": row.detail or "",
         "urgent": row.urgent,
+        "dag_gone": dag_gone and is_live(row),
         "until": row.until_layer,
         "data_date": row.data_date,
         "started_at": row.started_at,

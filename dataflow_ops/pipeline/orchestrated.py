@@ -39,6 +39,20 @@ def why_it_stays(home_path: Path, run: RunRecord) -> str:
     return ""
 
 
+def job_is_gone(home_path: Path, run: RunRecord) -> str:
+    """Says that no job file makes a run's DAG any more; empty where one does, or nobody knows."""
+    dag_id, _ = _named(run)
+    if not dag_id:
+        return ""
+    with _airflow(home_path) as api:
+        try:
+            if api is None or not api.is_dag_gone(dag_id):
+                return ""
+        except (AirflowAway, AirflowRefused):
+            return ""
+    return f"its job file is gone: the DAG is stale; put it back, or `dataflow cancel {run.run_id}`"
+
+
 def stop_dag_run(home_path: Path, run: RunRecord) -> str:
     """Stop the DAG run of a run that was cancelled, and say what became of it; empty for other runs."""
     if not _named(run)[0]:

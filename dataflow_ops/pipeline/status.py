@@ -12,8 +12,10 @@ from dataflow_ops.engine.context import owner_is_gone
 from dataflow_ops.errors import ConfigError
 from dataflow_ops.pipeline.flow import STEP_NAMES
 from dataflow_ops.pipeline.home import open_home
+from dataflow_ops.pipeline.orchestrated import job_is_gone
 from dataflow_ops.pipeline.refusals import SILENT, refusal_of, refusals
 from dataflow_ops.pipeline.session import latest_run
+from dataflow_ops.state.machine import LIVE_RUNS
 from dataflow_ops.state.records import RunRecord, StepMetrics
 from dataflow_ops.state.store import StateStore
 
@@ -58,6 +60,9 @@ def status_of(home_path: Path, run_id: str | None, dataset: str | None = None) -
     sentence += _silence(row, running, metrics)
     if flag is not None:
         sentence += f". Pause asked for by {flag.who}: {flag.why or 'no reason given'}"
+    gone = job_is_gone(home_path, row) if row.state in LIVE_RUNS else ""
+    if gone:
+        sentence += f". But {gone}"
     if letters:
         sentence += f". {sum(letters.values())} dead letter(s) wait: dataflow dead-letters list"
     return {

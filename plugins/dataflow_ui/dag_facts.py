@@ -51,6 +51,11 @@ class AirflowDags:
                 )
         return found
 
+    def is_gone(self, dag_id: str) -> bool:
+        """Whether no file makes this DAG any more."""
+        stale = self._session.scalar(select(DagModel.is_stale).where(DagModel.dag_id == dag_id))
+        return stale is None or bool(stale)
+
     def consumers(self, dataset: str) -> Mapping[str, Sequence[Consumer]]:
         """Runs that the asset events of a data set's versions started, newest first."""
         query = (

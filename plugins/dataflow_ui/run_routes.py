@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
+from airflow.api_fastapi.common.db.common import SessionDep
 from airflow.api_fastapi.core_api.security import GetUserDep
 from fastapi import APIRouter, Depends
 from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy.orm import Session
 
 from dataflow_ops.console import (
     actions,
@@ -19,7 +21,10 @@ from dataflow_ops.console import (
     run_view,
     where_view,
 )
+from dataflow_ops.console.dags import origin_of
+from dataflow_ops.console.place import Place
 from dataflow_ui.audit_log import acts
+from dataflow_ui.dag_facts import AirflowDags
 from dataflow_ui.house import PlaceDep
 from dataflow_ui.rights import RIGHTS, may, needs, subject_of
 
@@ -89,9 +94,9 @@ def me(user: GetUserDep, place: PlaceDep, dataset: str = "", run: str = "") -> d
 
 
 @router.get("/run", dependencies=[reads])
-def run_(run: str, place: PlaceDep) -> dict[str, Any]:
+def run_(run: str, place: PlaceDep, session: SessionDep) -> dict[str, Any]:
     """The top of the page."""
-    return run_view.summary(place, run)
+    return _summary(place, session, run)
 
 
 @router.get("/run/layers", dependencies=[reads])
@@ -168,24 +173,29 @@ def report(run: str, place: PlaceDep) -> HTMLResponse:
 
 
 @router.post("/run/pause", dependencies=[Depends(acts("pause"))])
-def pause(body: Pause, user: GetUserDep, place: PlaceDep) -> dict[str, Any]:
+def pause(body: Pause, user: GetUserDep, place: PlaceDep, session: SessionDep) -> dict[str, Any]:
     """Ask it to pause."""
     actions.pause(place, body.run, body.scope, user.get_name(), body.why)
-    return run_view.summary(place, body.run)
+    return _summary(place, session, body.run)
 
 
 @router.post("/run/resume", dependencies=[Depends(acts("resume"))])
-def resume(body: Scoped, user: GetUserDep, place: PlaceDep) -> dict[str, Any]:
+def resume(body: Scoped, user: GetUserDep, place: PlaceDep, session: SessionDep) -> dict[str, Any]:
     """Let it go on."""
     actions.resume(place, body.run, body.scope, user.get_name())
-    return run_view.summary(place, body.run)
+    return _summary(place, session, body.run)
 
 
 @router.post("/run/urgent", dependencies=[Depends(acts("urgent"))])
-def urgent(body: Urgent, user: GetUserDep, place: PlaceDep) -> dict[str, Any]:
+def urgent(body: Urgent, user: GetUserDep, place: PlaceDep, session: SessionDep) -> dict[str, Any]:
     """Let it go first."""
     actions.hurry(place, body.run, body.urgent, user.get_name())
-    return run_view.summary(place, body.run)
+    return _summary(place, session, body.run)
+
+
+def _summary(place: Place, session: Session, run: str) -> dict[str, Any]:
+    dag_id, _ = origin_of(place.state.get_run(run))
+    return run_view.summary(place, run, dag_gone=dag_id is not None and AirflowDags(session).is_gone(dag_id))
 
 
 def report_response(page: str) -> HTMLResponse:

@@ -111,6 +111,7 @@ class Airflow:
 
     def __init__(self, state: str | None) -> None:
         self.state = state
+        self.stale = False
         self.failed = threading.Event()
 
     def __call__(self, asked: httpx.Request) -> httpx.Response:
@@ -120,6 +121,8 @@ class Airflow:
             return httpx.Response(200, json={"metadatabase": well, "scheduler": well})
         if path == "/auth/token":
             return httpx.Response(201, json={"access_token": "t"})
+        if path == "/api/v2/dags/web__full":
+            return httpx.Response(200, json={"dag_id": "web__full", "is_stale": self.stale})
         assert path == "/api/v2/dags/web__full/dagRuns/r1"
         if self.state is None:
             return httpx.Response(404, json={"detail": "not found"})
@@ -171,3 +174,15 @@ def test_cancelling_stops_the_dag_run(
     said = dataflow("cancel", RUN, "--home", own)
     assert (said.code, "Its DAG run is stopped too." in said.out) == (0, True)
     assert airflow.failed.is_set()
+
+
+def test_a_run_whose_job_file_is_gone_says_so(
+    dataflow: Dataflow, own: Path, job: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live(own, job)
+    airflow = up(own, monkeypatch, "running")
+    assert "job file" not in dataflow("status", RUN, "--home", own).out
+    airflow.stale = True
+    said = dataflow("status", RUN, "--home", own).out
+    assert "its job file is gone: the DAG is stale; put it back, or" in said
+    assert f"`dataflow cancel {RUN}`" in " ".join(said.split())

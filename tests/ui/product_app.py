@@ -81,14 +81,16 @@ def events() -> list[Any]:
         return list(session.scalars(sa.select(AssetEvent.extra).order_by(AssetEvent.id)))[1:]
 
 
-def waits() -> dict[str, bool]:
-    """State of a DAG run and of its task of approval -> whether the page leaves the event to it."""
+def waits() -> dict[str, Any]:
+    """State of a DAG run and of its approval -> whether the page leaves the event to it; DAGs gone."""
     import sqlalchemy as sa
+    from airflow.models.dag import DagModel
     from airflow.models.dagrun import DagRun
     from airflow.models.taskinstance import TaskInstance
     from airflow.utils.session import create_session
     from airflow.utils.types import DagRunTriggeredByType, DagRunType
     from dataflow_ui.asset_events import waits_for_answer
+    from dataflow_ui.dag_facts import AirflowDags
 
     moment = dt.datetime(2026, 5, 1, 2, tzinfo=dt.UTC)
     found = {}
@@ -127,6 +129,10 @@ def waits() -> dict[str, bool]:
                 sa.insert(TaskInstance.__table__).values({k: v for k, v in row.items() if k in known})
             )
             found[name] = waits_for_answer(session, "tiny__full", name)
+        session.get(DagModel, "tiny__incremental").is_stale = True
+        session.flush()
+        gone = {name: AirflowDags(session).is_gone(name) for name in ("tiny__full", "tiny__incremental", "x")}
+        found["gone"] = sorted(name for name, is_gone in gone.items() if is_gone)
         found["no such run"] = waits_for_answer(session, "tiny__full", "none")
         session.rollback()
     return found

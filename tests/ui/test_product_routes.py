@@ -204,6 +204,7 @@ def test_a_decision_that_makes_a_version_current_is_told_once_each(asked: Asked)
 
 
 def test_a_dag_run_that_waits_for_the_decision_tells_by_itself(asked: Asked) -> None:
+    assert asked.waits.pop("gone") == ["tiny__incremental", "x"]
     assert [name for name, waits in asked.waits.items() if waits] == ["running-deferred", "running-None"]
 
 

@@ -60,6 +60,7 @@ RUN: Shape = {
             "state",
             "detail",
             "urgent",
+            "dag_gone",
             "until",
             "data_date",
             "started_at",

@@ -247,3 +247,14 @@ def test_a_change_says_against_what_and_warns_only_where_less_is_kept(
     assert "less that of the last full run, run-before." in found.text
     cell = found.one(title="Kept now 90%, in the last full run 70%")
     assert cell.get("colorPalette") == tone
+
+
+@pytest.mark.parametrize(("language", "told"), [("en", "Its job file is gone"), ("zh", "任务文件已不在")])
+def test_a_run_whose_job_file_is_gone_says_so(language: str, told: str) -> None:
+    props = {"run": {**RUN, "dag_gone": True}, "rights": MAY}
+    text = render("run/sentence.js", "Sentence", props, language=language).text
+    assert told in text
+    assert "dataflow cancel airflow-web__full-r1" in text
+    assert (
+        told not in render("run/sentence.js", "Sentence", {"run": RUN, "rights": MAY}, language=language).text
+    )

@@ -88,6 +88,8 @@ export function Sentence({ run, rights }) {
         run.detail &&
           hasEnded(run) &&
           box({ color: "fg.muted", fontSize: "sm", mt: 1, lineClamp: 3, title: run.detail, overflowWrap: "anywhere" }, run.detail),
+        run.dag_gone &&
+          box({ color: "warning.fg", fontSize: "sm", mt: 1, overflowWrap: "anywhere" }, t("sentence.dag_gone", { run: run.run })),
         waits.length > 0 &&
           box(
             { color: "fg.muted", fontSize: "sm", mt: 1, overflowWrap: "anywhere" },

@@ -138,6 +138,7 @@ export default {
   "sentence.cancelled": "Cancelled {at}",
   "sentence.comma": ", ",
   "sentence.current": "version {version} is current",
+  "sentence.dag_gone": "Its job file is gone, so its DAG is stale: put the file back, or cancel the run: dataflow cancel {run}",
   "sentence.ended": "Done {at} after {took}",
   "sentence.eta": "done about {eta}",
   "sentence.failed": "Failed {at}",

@@ -129,6 +129,7 @@ export default {
   "sentence.cancelled": "于 {at} 取消",
   "sentence.comma": "，",
   "sentence.current": "当前版本为 {version}",
+  "sentence.dag_gone": "它的任务文件已不在，DAG 已失效：请放回文件，或取消运行：dataflow cancel {run}",
   "sentence.ended": "{at} 完成，用时 {took}",
   "sentence.eta": "约 {eta} 完成",
   "sentence.failed": "于 {at} 失败",
