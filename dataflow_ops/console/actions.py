@@ -9,6 +9,7 @@ from dataflow_ops.console.runs import is_live, known_run
 from dataflow_ops.console.said import fault
 from dataflow_ops.control.flags import PauseFlags
 from dataflow_ops.errors import ConfigError
+from dataflow_ops.pipeline.cancelling import CANCELLABLE, cancel_run
 from dataflow_ops.pipeline.urgency import set_urgent
 from dataflow_ops.state.records import RunRecord
 
@@ -39,6 +40,20 @@ def resume(place: Place, run_id: str, scope: str, who: str) -> None:
     """
     row = known_run(place, run_id)
     PauseFlags(place.state, place.home.redis_url).resume(scope, _target(row, scope), who)
+    place.sums.forget(run_id)
+
+
+def cancel(place: Place, run_id: str, who: str, why: str) -> None:
+    """End a run for good; what is done stays.
+
+    Raises:
+        NotThere: no such run.
+        ConfigError: it has ended.
+    """
+    row = known_run(place, run_id)
+    if row.state not in CANCELLABLE:
+        raise fault(ConfigError, "ended_cancel", state=row.state)
+    cancel_run(place.home.path, run_id, who, why[:MAX_WHY])
     place.sums.forget(run_id)
 
 

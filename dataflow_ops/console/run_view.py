@@ -176,6 +176,7 @@ def _commands(row: RunRecord, version: VersionRecord | None, flag: PauseFlag | N
     return {
         "pause": command("pause", run_id),
         "resume": command("resume", *widened["run" if flag is None else flag.scope]),
+        "cancel": command("cancel", run_id),
         "urgent": command("urgent", run_id, *(["--off"] if row.urgent else [])),
         "status": command("status", run_id),
         "letters": command("dead-letters", "list", "--dataset", row.dataset),

@@ -17,6 +17,7 @@ SAID: Final[Mapping[str, str]] = {
     "current_again_used": (
         "{version} is current again. These started on {left} and may have to be run again: {used}."
     ),
+    "ended_cancel": "the run has ended ({state}): there is nothing to cancel",
     "ended_hurry": "the run has ended ({state}): there is nothing to hurry",
     "ended_pause": "the run has ended ({state}): there is nothing to pause",
     "increment_never_current": "{version} can't become current: it is an increment, a part of the whole.",

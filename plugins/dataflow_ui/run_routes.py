@@ -79,6 +79,12 @@ class Pause(Scoped):
     why: Text = ""
 
 
+class Cancel(Body):
+    """Why it is cancelled."""
+
+    why: Text = ""
+
+
 class Urgent(Body):
     """Whether a run goes first."""
 
@@ -183,6 +189,13 @@ def pause(body: Pause, user: GetUserDep, place: PlaceDep, session: SessionDep) -
 def resume(body: Scoped, user: GetUserDep, place: PlaceDep, session: SessionDep) -> dict[str, Any]:
     """Let it go on."""
     actions.resume(place, body.run, body.scope, user.get_name())
+    return _summary(place, session, body.run)
+
+
+@router.post("/run/cancel", dependencies=[Depends(acts("cancel"))])
+def cancel(body: Cancel, user: GetUserDep, place: PlaceDep, session: SessionDep) -> dict[str, Any]:
+    """End it for good."""
+    actions.cancel(place, body.run, user.get_name(), body.why)
     return _summary(place, session, body.run)
 
 

@@ -36,6 +36,7 @@ class Ui:
         run: a finished run of data set ``tiny``, started by the command line.
         live: a run of ``tiny`` that Airflow started and that nobody works on.
         other: a run of data set ``other``.
+        spare: as ``live``, to be cancelled.
         version: that ``run`` made.
         doc_id: of a document that it removed.
         routes: ``(method, path)`` of the plugin's app.
@@ -50,6 +51,7 @@ class Ui:
     doc_id: str
     routes: list[tuple[str, str]] = field(default_factory=list)
     tokens: dict[str, str] = field(default_factory=dict)
+    spare: str = "airflow-tiny__full-manual__2"
 
     def token(self, user: str) -> str:
         if user not in self.tokens:
@@ -87,6 +89,8 @@ def ui(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ui]:
         changed = row.settings.replace('"max_dead_share":0.5', '"max_dead_share":0.25')
         state.create_run(live, "tiny", "tiny", "full", changed, "2026-01-02", origin=origin)
         state.set_run_state(live, "start")
+        again = json.dumps({"kind": "airflow", "dag_id": "tiny__full", "run_id": "manual__2"})
+        state.create_run(Ui.spare, "tiny", "tiny", "full", changed, "2026-01-02", origin=again)
         state.create_run(other, "other", "other", "full", row.settings, "2026-01-02")
         (version,) = state.versions("tiny")
     doc_id = audit_of(home, row.run_id, "captcha", 1, 0)[0].doc_id

@@ -48,6 +48,7 @@ def bodies(ui: Ui) -> dict[str, dict[str, Any]]:
         "/api/run/pause": {"run": ui.live, "scope": "run", "why": "the disk is full"},
         "/api/run/resume": {"run": ui.live, "scope": "run"},
         "/api/run/urgent": {"run": ui.live, "urgent": True},
+        "/api/run/cancel": {"run": ui.spare, "why": "a wrong source"},
         "/api/run/review": {"run": ui.run, "doc_id": ui.doc_id, "rule": "captcha", "verdict": "keep"},
         "/api/run/letters/drop": letters,
         "/api/run/letters/retry": letters,
@@ -254,6 +255,16 @@ def test_errors_of_ours_are_sentences(ui: Ui) -> None:
     assert ui.post("admin", "/api/run/pause", run=ui.run).status_code == 400
     assert ui.get("admin", "/api/run/report", run=ui.live).status_code == 404
     assert ui.post("admin", "/api/run/urgent", run=ui.live).status_code == 422
+
+
+def test_a_run_is_cancelled_once_and_says_by_whom(ui: Ui) -> None:
+    ui.post("admin", "/api/run/cancel", run=ui.spare, why="x")  # where no test before has done so
+    with ui.state() as state:
+        row = state.get_run(ui.spare)
+    assert row is not None
+    assert (row.state, (row.detail or "")[:18]) == ("CANCELLED", "cancelled by admin")
+    again = ui.post("admin", "/api/run/cancel", run=ui.spare)
+    assert (again.status_code, again.json()["code"]) == (400, "ended_cancel")
 
 
 def test_a_character_that_no_text_has_is_refused(ui: Ui) -> None:

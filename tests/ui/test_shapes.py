@@ -86,7 +86,7 @@ RUN: Shape = {
         )
     ),
     "decisions": [dict.fromkeys(("kind", "count", "version", "reasons"))],
-    "cli": dict.fromkeys(("pause", "resume", "urgent", "status", "letters", "approve", "report")),
+    "cli": dict.fromkeys(("pause", "resume", "cancel", "urgent", "status", "letters", "approve", "report")),
 }
 FAILURE: Shape = dict.fromkeys(("name", "failed", "documents", "share"))
 SHAPES: dict[str, Shape] = {

@@ -249,6 +249,15 @@ def test_a_change_says_against_what_and_warns_only_where_less_is_kept(
     assert cell.get("colorPalette") == tone
 
 
+def test_a_run_can_be_cancelled_beside_its_command() -> None:
+    run = {**RUN, "cli": {"cancel": "dataflow cancel r1"}}
+    text = render("run/control.js", "Control", {"run": run, "rights": MAY}).text
+    assert "Cancel run" in text
+    assert "dataflow cancel r1" in text
+    ended = {**run, "state": "CANCELLED"}
+    assert "Cancel run" not in render("run/control.js", "Control", {"run": ended, "rights": MAY}).text
+
+
 @pytest.mark.parametrize(("language", "told"), [("en", "Its job file is gone"), ("zh", "任务文件已不在")])
 def test_a_run_whose_job_file_is_gone_says_so(language: str, told: str) -> None:
     props = {"run": {**RUN, "dag_gone": True}, "rights": MAY}

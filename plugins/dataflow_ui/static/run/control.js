@@ -1,4 +1,4 @@
-// Pause, resume, urgent; beside each the command that does the same.
+// Pause, resume, urgent, cancel; beside each the command that does the same.
 import { box, column, h, row, text, UI, useState } from "../kit/h.js";
 import { ActionButton, Denied, Question, Said, useAction } from "../kit/action.js";
 import { CliLine } from "../kit/cli.js";
@@ -72,7 +72,9 @@ export function Control({ run, rights }) {
   const pause = useAction("run/pause");
   const resume = useAction("run/resume");
   const urgent = useAction("run/urgent");
+  const cancel = useAction("run/cancel");
   const [asking, setAsking] = useState(false);
+  const [ending, setEnding] = useState(false);
   const [scope, setScope] = useState("run");
   const cli = run.cli ?? {};
   if (hasEnded(run)) {
@@ -154,6 +156,28 @@ export function Control({ run, rights }) {
         ),
         command: cli.urgent,
       }),
+      h(Line, {
+        button: h(
+          ActionButton,
+          { ...wide, icon: "stop", denied: rights.whyAct, "aria-expanded": ending, onClick: () => setEnding(!ending) },
+          t("control.cancel"),
+        ),
+        command: cli.cancel,
+      }),
+      ending &&
+        h(Question, {
+          ask: {
+            title: t("control.cancel_title"),
+            text: t("control.cancel_text"),
+            confirm: t("control.cancel_now"),
+            tone: "danger",
+            noteLabel: t("control.cancel_why"),
+          },
+          busy: cancel.busy,
+          error: cancel.error,
+          onConfirm: (why) => cancel.send({ run: run.run, why }),
+          onCancel: () => setEnding(false),
+        }),
       rights.known && h(Denied, { why: rights.whyAct }),
       resume.error && h(Said, { action: resume }),
       urgent.error && h(Said, { action: urgent }),

@@ -63,6 +63,7 @@ export default {
   "said.bad_state_rollback": "{version} can't become current: its state is {stands}.",
   "said.current_again": "{version} is current again; no DAG run has started on {left}.",
   "said.current_again_used": "{version} is current again. These started on {left} and may have to be run again: {used}.",
+  "said.ended_cancel": "the run has ended ({state}): there is nothing to cancel",
   "said.ended_hurry": "the run has ended ({state}): there is nothing to hurry",
   "said.ended_pause": "the run has ended ({state}): there is nothing to pause",
   "said.increment_never_current": "{version} can't become current: it is an increment, a part of the whole.",

@@ -60,6 +60,7 @@ export default {
   "said.bad_state_rollback": "{version} 无法成为当前版本，其状态为“{stands}”。",
   "said.current_again": "{version} 已重新成为当前版本；没有 DAG 运行使用过 {left}。",
   "said.current_again_used": "{version} 已重新成为当前版本。以下 DAG 使用了 {left}，可能需要重新运行：{used}。",
+  "said.ended_cancel": "运行已结束（{state}），无需取消。",
   "said.ended_hurry": "运行已结束（{state}），无法加急。",
   "said.ended_pause": "运行已结束（{state}），无需暂停。",
   "said.increment_never_current": "{version} 无法成为当前版本：它是增量，只是整体的一部分。",
