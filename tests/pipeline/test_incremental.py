@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from dataflow_ops.errors import BaseDamaged, ConfigError, VersionError
 from dataflow_ops.job_file import load_job
 from dataflow_ops.layers.export.manifest import canonical_json
+from dataflow_ops.layers.ingest import numbers
 from dataflow_ops.pipeline.bundles import finish_run, run_bundle, start_run
 from dataflow_ops.pipeline.diff import diff_versions
 from dataflow_ops.pipeline.flow import STEPS
@@ -314,3 +315,30 @@ def test_an_orchestrator_s_day_gives_the_same_bytes(tmp_path: Path) -> None:
     done = finish_run(home, "r", None, promote=True, **quiet)
     assert done["current"]
     assert harness.published(home) == harness.published(made.home)
+
+
+def test_an_index_that_is_cut_otherwise_is_met_by_signing_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A larger full version became current after the day was planned: its tables have more ranges."""
+    made = Growing(tmp_path)
+    first_day(made)
+    settings, home = load_job(made.job), open_home(made.home)
+    later = create_run(home, settings, "incremental", data_date="2026-11-03", job_name="job")
+    for i in range(30, 36):
+        made.put(f"more-{i}.md", TEXTS[i])
+    monkeypatch.setattr(numbers, "BYTES_PER_RANGE", sum(len(t) for t in TEXTS[:12]) // 5)
+    full = made.run(date="2026-11-02").version_id
+    monkeypatch.undo()
+    made.put("exact-30.md", TEXTS[30])
+    made.put("near-1.md", near(TEXTS[1], "one"))
+    notes = Notes()
+    done = made.day(3, notes=notes)
+    assert (done.run_id, done.facts["base"], done.current) == (later, full, True)
+    assert any("its index is cut otherwise" in note for note in notes.notes)
+    assert notes.reports["exact"].tasks == notes.reports["match"].tasks == 8
+    fates = made.fates(done.version_id)
+    assert fates["near-1.md"][0] == "duplicate"
+    # Both are new to what the run was planned on: the full version's own one is replaced by itself.
+    assert {fates["exact-30.md"][0], fates["more-30.md"][0]} == {"duplicate", "exported"}
+    made.verify(done.version_id)
