@@ -20,14 +20,14 @@ VERSIONS = {
     "normalise": 1,
     "too_long": 1,
     "record": 1,
-    "readers": {"json": 2, "jsonl": 2, "parquet": 1, "warc": 3, "whole": 3},
+    "readers": {"json": 3, "jsonl": 3, "parquet": 1, "warc": 3, "whole": 3},
     "parsers": {"code": 1, "html": 1, "html_trafilatura": 1, "markdown": 1, "pdf": 1, "text": 1},
 }
 DIGESTS = {
     "code": "84d0bc3ec289ca79",
     "dialogue": "86bbb579c963e42e",
     "html": "9996b1924adbef99",
-    "jsonl": "af3d1e53bd5c269c",
+    "jsonl": "ee5dcebd0281497c",
     "md": "e5b04b47befe5415",
     "norm": "41810ca4758dbd84",
     "text": "64dc48a402ff2433",

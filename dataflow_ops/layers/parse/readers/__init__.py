@@ -29,7 +29,7 @@ READERS: Final[dict[str, Reader]] = {
 }
 """Media type of the container -> its reader; every other type is one document per file."""
 
-VERSIONS: Final[dict[str, int]] = {"jsonl": 2, "json": 2, "parquet": 1, "warc": 3, "whole": 3}
+VERSIONS: Final[dict[str, int]] = {"jsonl": 3, "json": 3, "parquet": 1, "warc": 3, "whole": 3}
 
 
 def reader_of(media_type: str) -> Reader:
