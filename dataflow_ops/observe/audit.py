@@ -179,8 +179,10 @@ def _with_texts(chunks: Chunks, picks: Sequence[_Pick], max_chars: int) -> list[
         if row["survivor_row"] is not None:
             wanted.setdefault((chunk_name(row["survivor_chunk"]), "text"), set()).add(row["survivor_row"])
     for (chunk, kind), rows in sorted(wanted.items()):
-        # A survivor of the version that an incremental run builds on is not among its outputs.
         output = chunks.index("parse", kind).get(chunk)
+        if output is None:
+            # A survivor of the version that an incremental run builds on, as long as that is kept.
+            output = chunks.index("base", "text").get(chunk)
         if output is None:
             continue
         columns = ("path", "position", "url", *(("text", "doc_id") if kind == "text" else ()))

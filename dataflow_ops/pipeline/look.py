@@ -8,9 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from dataflow_ops.engine.base_records import record_source
 from dataflow_ops.engine.context import RunContext
 from dataflow_ops.engine.inputs import OutputIndex
-from dataflow_ops.errors import ConfigError
+from dataflow_ops.errors import ConfigError, VersionError
 from dataflow_ops.observe.audit import AuditRow, sample
 from dataflow_ops.observe.evidence import RuleNote
 from dataflow_ops.observe.lineage import Lineage, find
@@ -19,6 +20,7 @@ from dataflow_ops.pipeline.build import build_steps
 from dataflow_ops.pipeline.chain import records_below
 from dataflow_ops.pipeline.home import Home, open_home
 from dataflow_ops.pipeline.media_counts import documents_by_media
+from dataflow_ops.pipeline.parent import base_parts
 from dataflow_ops.pipeline.reader import RunReader
 from dataflow_ops.pipeline.session import latest_run, parse_job_text
 from dataflow_ops.protocols import Step
@@ -118,6 +120,11 @@ def _reader(home: Home, state: StateStore, run_id: str) -> tuple[RunReader, dict
     row = state.get_run(run_id)
     if row is None:
         raise ConfigError(f"no run '{run_id}' here; `dataflow runs` lists them")
-    context = RunContext(run_id, parse_job_text(row.settings, run_id), home.root, home.state_url)
-    steps = dict(build_steps(context))
-    return RunReader(OutputIndex(state, run_id), ChunkStore(LocalStore(home.root)), steps), steps
+    settings, blobs = parse_job_text(row.settings, run_id), LocalStore(home.root)
+    steps = dict(build_steps(RunContext(run_id, settings, home.root, home.state_url)))
+    try:
+        below = base_parts(state, blobs, settings)
+    except VersionError:
+        below = ()  # no longer kept: what is told of survivors there is their ids
+    index = OutputIndex(record_source(state, below), run_id)
+    return RunReader(index, ChunkStore(blobs), steps), steps

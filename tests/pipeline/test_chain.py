@@ -15,7 +15,7 @@ import pytest
 from dataflow_ops.console.document import document
 from dataflow_ops.console.search import search_home
 from dataflow_ops.pipeline.home import open_home
-from dataflow_ops.pipeline.look import lineage_of
+from dataflow_ops.pipeline.look import audit_of, lineage_of
 from tests.pipeline.growing import TEXTS, Growing, first_day, second_day
 
 pytestmark = pytest.mark.xdist_group("incremental")
@@ -43,6 +43,9 @@ def test_pages_and_commands_look_through_the_chain(tmp_path: Path) -> None:
     assert told["survivor"]["path"] == "d01.md"
     assert "the survivor is of a version below" in text
     assert lineage_of(made.home, two.run_id, ids["d03.md"])[1]["path"] == "d03.md"
+    drawn = {row.path: row for row in audit_of(made.home, two.run_id, "near", 10, 0)}
+    assert drawn["near-1.md"].survivor_path == "d01.md"
+    assert drawn["near-1.md"].survivor_text[:40] == TEXTS[1][:40]
 
 
 def test_the_proof_of_a_version_looks_below_it(tmp_path: Path) -> None:
