@@ -74,6 +74,8 @@ def corpus_dag(
     common = {"home": str(home), "dataset": dataset}
     with DAG(
         dag_id=f"{dataset}__{mode}",
+        # Whoever makes DAGs only to see whether they can be made must not give them to Airflow.
+        auto_register=False,
         description=settings.dataset.description or f"Makes versions of {dataset} ({mode})",
         schedule=None if cron is None else CronDataIntervalTimetable(cron, timezone=zone),
         start_date=SINCE,

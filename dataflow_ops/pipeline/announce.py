@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from dataflow_ops.errors import ConfigError, VersionError
-from dataflow_ops.pipeline.version_states import PUBLISHED
 
 if TYPE_CHECKING:  # DAG files import this
     from dataflow_ops.pipeline.version_shelf import VersionShelf
@@ -57,6 +56,8 @@ def event_of(versions: VersionShelf, version: str | None, dataset: str | None = 
     Raises:
         VersionError: no such version, or nobody has let it through.
     """
+    from dataflow_ops.pipeline.version_states import PUBLISHED
+
     found = versions.show(version, dataset)
     if found["state"] != PUBLISHED:
         raise VersionError(
