@@ -136,10 +136,14 @@ def test_overrides_wait_for_approval_and_rollback_goes_back(
     told = dataflow("versions", "history", "--home", own_home).out
     assert ("built, waits" in told, "published" in told) == (True, True), "the first one became current"
     done = dataflow("versions", "approve", second["version"], "--home", own_home, "--json").json
-    assert done == {"current": second["version"]}
+    assert done == {"current": second["version"], "event": "no_airflow"}
     back = dataflow("versions", "rollback", first["version"], "--home", own_home)
     assert (back.code, first["version"] in back.out) == (0, True)
-    promoted = dataflow("run", job, *strict, "--promote", "--json").json
+    again = dataflow("run", job, *strict, "--promote", "--json").json
+    assert again["current"] is False, "a run undoes no rollback"
+    assert f"versions rollback {second['version']}" in again["message"]
+    other = ("--set", "clean.boilerplate_filter.min_text_len=2900", *strict[2:])
+    promoted = dataflow("run", job, *other, "--promote", "--json").json
     assert promoted["current"] is True
 
 
