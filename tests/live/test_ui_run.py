@@ -126,7 +126,7 @@ def _trigger(page: Page, stack: LiveStack) -> str:
     form = "[role=dialog]"
     page.open(f"/dags/{DAG}")
     page.click("[data-testid=trigger-dag-button]")
-    page.click("button", "What to make", form)
+    page.click("button", "For this run only", form)
     page.type("textarea[name=element_overrides]", OVERRIDE, within=form)
     page.click("label:has(input[name=element_promote])", within=form)
     page.click("button", "Advanced Options", form)

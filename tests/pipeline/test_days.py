@@ -283,7 +283,7 @@ def test_a_bad_day_waits_and_is_published_by_a_person(tmp_path: Path) -> None:
     assert (said.code, said.data["state"]) == (4, "AWAITING_APPROVAL")
     assert "NOT published, a person must look" in said.data["message"]
     done = made.ask("versions", "approve", said.data["version"], "--note", "one line of two")
-    assert done == {"published": said.data["version"], "increment": True}
+    assert done == {"published": said.data["version"], "increment": True, "event": "no_airflow"}
     listed = {v["version"]: v for v in made.ask("versions", "list")}
     assert (listed[said.data["version"]]["state"], listed[said.data["version"]]["current"]) == (
         "PUBLISHED",
