@@ -37,7 +37,7 @@ PDFS = 30
 PAGES = 100
 """About a second of work each: whenever the run is paused while it parses, some are in the midst of one."""
 HELD = re.compile(r"(\d+) of (\d+) tasks? paused")
-PARSING = re.compile(r"Parse, [1-9]\d?\s?%")
+PARSING = re.compile(r"Parse [1-9]\d?\s?%")
 RUN_S = 600.0
 """Patience, not expectation: beside other work a machine may be many times slower."""
 
