@@ -7,10 +7,8 @@ from dataclasses import dataclass
 
 from dataflow_ops.console.shown_layers import LAYER_OF, SHOWN, Totals, current_layer
 from dataflow_ops.console.work import StepWork, share_of_run, share_of_tasks, tasks_done
-from dataflow_ops.state.machine import LIVE_RUNS
+from dataflow_ops.state.machine import FINISHED_RUNS, LIVE_RUNS
 from dataflow_ops.state.records import RunRecord
-
-FINISHED = ("SUCCEEDED", "SUCCEEDED_WITH_DEAD", "AWAITING_APPROVAL")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +44,7 @@ def progress_of(row: RunRecord, totals: Totals, work: Sequence[StepWork]) -> Pro
 
 
 def _layer(row: RunRecord, totals: Totals) -> str | None:
-    if row.state in FINISHED:
+    if row.state in FINISHED_RUNS:
         return None
     if not totals:
         return SHOWN[0][0]

@@ -176,6 +176,11 @@ def task_key(step: str, fingerprint: str, partition: str, pieces: Pieces, dead: 
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
+def retried(key: str) -> str:
+    """The key of a task whose dead letters were put back: what was committed under the old one stays."""
+    return hashlib.sha256(f"{key} retried".encode()).hexdigest()
+
+
 def plan_step(
     step: Step,
     partitions: Sequence[str],

@@ -100,7 +100,7 @@ def _add(words, keys):  # type: ignore[no-untyped-def]
     blocks = np.uint64(len(words) // 8)
     for i in range(len(keys)):
         first, bits = _place(keys[i], blocks)
-        for _ in range(6):
+        for _ in range(PROBES):
             place = bits & np.uint64(511)
             words[first + (place >> np.uint64(6))] |= np.uint64(1) << (place & np.uint64(63))
             bits >>= np.uint64(9)
@@ -112,7 +112,7 @@ def _ask(words, keys, out):  # type: ignore[no-untyped-def]
     for i in range(len(keys)):
         first, bits = _place(keys[i], blocks)
         found = True
-        for _ in range(6):
+        for _ in range(PROBES):
             place = bits & np.uint64(511)
             if not (words[first + (place >> np.uint64(6))] >> (place & np.uint64(63))) & np.uint64(1):
                 found = False

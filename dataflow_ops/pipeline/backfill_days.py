@@ -13,7 +13,7 @@ from dataflow_ops.errors import DataFlowError
 from dataflow_ops.pipeline.backfill_plan import Request
 from dataflow_ops.pipeline.driver import Reporter
 from dataflow_ops.pipeline.run import run_job
-from dataflow_ops.state.day_order import GOOD_RUNS
+from dataflow_ops.state.machine import FINISHED_RUNS
 from dataflow_ops.state.store import StateStore
 
 BY_AIRFLOW: Final = "airflow-"
@@ -190,7 +190,7 @@ class AirflowDays:
             return DayEnd("CANCELLED", row.detail or "cancelled")
         # A version that waits for a person keeps the DAG run open; the days after it need not wait.
         over = there.state == "success" or (row is not None and row.state == "AWAITING_APPROVAL")
-        if row is not None and row.state in GOOD_RUNS and over:
+        if row is not None and row.state in FINISHED_RUNS and over:
             runs = self._state.day_runs(row.dataset, day, day).get(day, [])
             version = next((r.version_id for r in runs if r.run_id == row.run_id), "")
             return DayEnd("DONE", _made(version, row.state, self._request.until))

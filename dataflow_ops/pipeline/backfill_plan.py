@@ -19,8 +19,7 @@ from dataflow_ops.pipeline.run import dry_run_of
 from dataflow_ops.pipeline.session import data_date_of
 from dataflow_ops.settings import JobSettings
 from dataflow_ops.state.backfills import DayRun
-from dataflow_ops.state.day_order import GOOD_RUNS
-from dataflow_ops.state.machine import LIVE_RUNS
+from dataflow_ops.state.machine import FINISHED_RUNS, LIVE_RUNS
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.state.versions import REMOVED
 
@@ -178,11 +177,13 @@ def plan_day(
     if not runs:
         return DayPlan(day, "run", "never run")
     newest = runs[0]
-    done = next((r for r in runs if r.state in GOOD_RUNS and _far_enough(r.until_layer, request.until)), None)
-    version = next((r.version_id for r in runs if r.version_id and r.state in GOOD_RUNS), "")
+    done = next(
+        (r for r in runs if r.state in FINISHED_RUNS and _far_enough(r.until_layer, request.until)), None
+    )
+    version = next((r.version_id for r in runs if r.version_id and r.state in FINISHED_RUNS), "")
     removed = any(r.version_state == REMOVED for r in runs if r.version_id == version)
     at = {"run_id": newest.run_id, "state": newest.state, "version": version}
-    if any(r.run_id == own and r.state in GOOD_RUNS for r in runs):
+    if any(r.run_id == own and r.state in FINISHED_RUNS for r in runs):
         return DayPlan(day, "done", f"version {version}" if version else "done", **at)
     strange = next((r for r in runs if r.state in LIVE_RUNS and r.run_id not in (own, *gone)), None)
     if strange is not None:
@@ -190,7 +191,7 @@ def plan_day(
         return DayPlan(day, "wait", why, **at)
     if request.reprocess == "all":
         return DayPlan(day, "run", "done again" if done else "not done yet", **at)
-    if newest.run_id == own and newest.state not in GOOD_RUNS:
+    if newest.run_id == own and newest.state not in FINISHED_RUNS:
         return DayPlan(day, "run", "goes on", **at)
     if newest.state in ("FAILED", "CANCELLED"):
         word = newest.state.lower()
@@ -200,7 +201,7 @@ def plan_day(
             return DayPlan(day, "skip", f"{word} before; --reprocess failed does it again", **at)
     if done is not None:
         return DayPlan(day, "skip", _has(version, removed), **at)
-    if newest.state in GOOD_RUNS:
+    if newest.state in FINISHED_RUNS:
         return DayPlan(day, "run", f"was run up to layer '{newest.until_layer}' only", **at)
     return DayPlan(day, "run", f"run {newest.run_id} stopped in the middle", **at)
 

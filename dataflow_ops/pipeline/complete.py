@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 GATHERED = ("slice", "all", "pointer")
 """Ways to read an input that take whatever partitions are there."""
-SHIPPED = ("scatter", "export")
-"""Steps whose outputs a version consists of."""
 
 
 def need_inputs(driver: Driver, step: Step, numbers: Numbers, lost: Collection[str]) -> None:
@@ -49,8 +47,9 @@ def need_shipped(driver: Driver) -> None:
         RunFailed: names the step.
     """
     numbers, lost = driver.numbers(), set(driver.dead_chunks())
-    for name in SHIPPED:
-        _all_of(_expected(driver, name, numbers, lost), driver.index.finished(name), name, "the version")
+    fates = {partition for partition, _ in driver.index.outputs("scatter", "fates")}
+    for name, done in (("scatter", fates), ("export", driver.index.finished("export"))):
+        _all_of(_expected(driver, name, numbers, lost), done, name, "the version")
 
 
 def _expected(driver: Driver, name: str, numbers: Numbers, lost: Collection[str]) -> list[str]:

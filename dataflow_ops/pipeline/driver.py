@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -10,7 +9,7 @@ from typing import Any, Protocol
 
 from dataflow_ops.engine.base_records import record_source
 from dataflow_ops.engine.context import RunContext, owner_is_gone
-from dataflow_ops.engine.inputs import BySource, OutputIndex, plan_step
+from dataflow_ops.engine.inputs import BySource, OutputIndex, plan_step, retried
 from dataflow_ops.engine.pool import Pool
 from dataflow_ops.engine.runner import TaskOutcome
 from dataflow_ops.engine.watching import pause_watch
@@ -269,12 +268,7 @@ class Driver:
             again = self.state.keys_to_retry([s.key for s in specs])
             if not again:
                 return specs
-            specs = [
-                replace(s, key=hashlib.sha256(f"{s.key} retried".encode()).hexdigest())
-                if s.key in again
-                else s
-                for s in specs
-            ]
+            specs = [replace(s, key=retried(s.key)) if s.key in again else s for s in specs]
         raise RunFailed(
             f"dead letters of step '{specs[0].step}' were put back {MAX_RETRIES} times; drop them instead"
         )

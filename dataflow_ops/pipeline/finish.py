@@ -11,6 +11,7 @@ from dataflow_ops.observe.alarms import message
 from dataflow_ops.pipeline.complete import need_shipped
 from dataflow_ops.pipeline.facts import Facts, dead_share, gather, previous_report
 from dataflow_ops.pipeline.fates import fates_line, fates_of
+from dataflow_ops.pipeline.parent import check_base
 from dataflow_ops.pipeline.publish import (
     READ_WHOLE,
     SHIPPED,
@@ -82,6 +83,7 @@ def finish(session: Session, *, until: str | None = None, promote: bool = True) 
         message = f"Done up to layer '{until}'. {_letters(letters)}".strip()
         return Finished(run_id, dead_state, message=message, facts={"dead_letters": letters})
     need_shipped(session.driver)
+    check_base(state, session.chunks.blobs, session.settings)
     facts, made = _make(session)
     data = report_data(session, facts, previous_report(session))
     share = dead_share(session, facts)

@@ -16,12 +16,12 @@ from dataflow_ops.pipeline.reader import RunReader
 from dataflow_ops.pipeline.session import parse_job_text
 from dataflow_ops.protocols import Step
 from dataflow_ops.settings import JobSettings
+from dataflow_ops.state.machine import FINISHED_RUNS
 from dataflow_ops.state.records import RunRecord
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.storage.chunk_store import ChunkStore
 from dataflow_ops.storage.local import LocalStore
 
-FINISHED = ("SUCCEEDED", "SUCCEEDED_WITH_DEAD", "AWAITING_APPROVAL")
 _LOOKED_THROUGH = 1_000
 
 
@@ -102,7 +102,7 @@ def _row(state: StateStore, dataset: str, run_id: str | None, step: str) -> RunR
             raise ConfigError(f"run {run_id} has not finished step '{step}': {left}; run its job again first")
         return row
     for row in state.list_runs(dataset, _LOOKED_THROUGH):
-        if row.state in FINISHED and _left(state, row.run_id, step) is None:
+        if row.state in FINISHED_RUNS and _left(state, row.run_id, step) is None:
             return row
     raise ConfigError(
         f"data set '{dataset}' has no finished run with step '{step}' here; `dataflow run JOB` makes one"

@@ -71,19 +71,34 @@ def refuse_other_ranges(before: IntervalSettings, after: IntervalSettings) -> No
 def base_parts(state: StateStore, blobs: BlobStore, settings: JobSettings) -> tuple[BasePart, ...]:
     """The versions that a run builds on, the lowest first; none where it builds on nothing.
 
+    Their outputs are not gone through: :func:`check_base` does that where a run begins and ends, since it
+    costs a look at every chunk of the whole corpus, which no bundle of a small day should pay.
+
     Raises:
         VersionError: one of them is gone, or no longer what the run was told to build on.
     """
+    return tuple(link.part for link in _below(state, blobs, settings))
+
+
+def check_base(state: StateStore, blobs: BlobStore, settings: JobSettings) -> None:
+    """Whether what a run builds on is still what was published.
+
+    Raises:
+        VersionError: it is not.
+    """
+    check_index(state, _below(state, blobs, settings))
+
+
+def _below(state: StateStore, blobs: BlobStore, settings: JobSettings) -> list[Link]:
     interval = settings.interval
     if interval is None or interval.parent is None:
-        return ()
+        return []
     links = chain_of(state, blobs, settings.dataset.id, interval.parent.version)
     if links[-1].record.manifest_sha256 != interval.parent.manifest_sha256:
         raise VersionError(
             f"version {interval.parent.version} is not the one that this run began to build on"
         )
-    check_index(state, links)
-    return tuple(link.part for link in links)
+    return links
 
 
 def _current(state: StateStore, blobs: BlobStore, settings: JobSettings) -> list[Link]:

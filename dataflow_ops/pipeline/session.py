@@ -22,7 +22,7 @@ from dataflow_ops.job_file import parse_job
 from dataflow_ops.pipeline.build import build_steps
 from dataflow_ops.pipeline.driver import Driver, Reporter
 from dataflow_ops.pipeline.home import Home
-from dataflow_ops.pipeline.parent import base_parts, refuse_other_ranges, settle
+from dataflow_ops.pipeline.parent import base_parts, check_base, refuse_other_ranges, settle
 from dataflow_ops.settings import JobSettings
 from dataflow_ops.state.records import INCREMENTAL, RunRecord
 from dataflow_ops.state.store import StateStore
@@ -154,6 +154,8 @@ class Session(AbstractContextManager["Session"]):
         blobs = LocalStore(home.root)
         try:
             base = base_parts(self.state, blobs, self.settings)
+            if discover:
+                check_base(self.state, blobs, self.settings)
         except DataFlowError:
             self.state.close()
             raise

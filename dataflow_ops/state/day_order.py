@@ -9,12 +9,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from dataflow_ops.state.database import Database
-from dataflow_ops.state.machine import LIVE_RUNS
+from dataflow_ops.state.machine import FINISHED_RUNS, LIVE_RUNS
 from dataflow_ops.state.outbox import emit
 from dataflow_ops.state.tables import backfill, backfill_day, run, run_task, task
 
-GOOD_RUNS = ("SUCCEEDED", "SUCCEEDED_WITH_DEAD", "AWAITING_APPROVAL")
-"""States of a run that brought its day to an end."""
 _PASSED = "passed over by"
 _WAITS = "waits: "
 
@@ -108,7 +106,7 @@ class DayOrder:
             run.c.mode == "incremental",
             run.c.data_date == d.day,
             run.c.until_layer.is_(None),
-            run.c.state.in_(GOOD_RUNS),
+            run.c.state.in_(FINISHED_RUNS),
         )
         query = (
             sa.select(d.day, d.backfill_id, d.state, moved.c.at, backfill.c.updated_at, d.detail)

@@ -12,13 +12,12 @@ import sqlalchemy as sa
 from dataflow_ops.state.cursors import CORPUS
 from dataflow_ops.state.database import Database
 from dataflow_ops.state.lookup import output_of
+from dataflow_ops.state.machine import FINISHED_RUNS
 from dataflow_ops.state.records import RunRecord
 from dataflow_ops.state.runs import RUN_COLUMNS
 from dataflow_ops.state.tables import cursor, dead_letter, rule_hit, run, run_task, task, task_output
 from dataflow_ops.values import Output
 
-FINISHED_RUNS = ("SUCCEEDED", "SUCCEEDED_WITH_DEAD", "AWAITING_APPROVAL")
-"""Runs that came to their end, so that others may be compared with them."""
 FAR = 10
 """How much further than asked one looks for tasks in which a rule rejected something."""
 

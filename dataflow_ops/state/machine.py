@@ -94,6 +94,8 @@ OPEN_TASKS: Final = ("PENDING", "RUNNING", "PAUSED", "FAILED")
 """States that cancelling a run acts on."""
 LIVE_RUNS: Final = ("PLANNED", "RUNNING", "PAUSED")
 """States of a run that still wants its tasks."""
+FINISHED_RUNS: Final = ("SUCCEEDED", "SUCCEEDED_WITH_DEAD", "AWAITING_APPROVAL")
+"""States of a run that did all that it was to do."""
 
 
 def move(state: str, event: str, moves: Moves = TASK_MOVES) -> str:
