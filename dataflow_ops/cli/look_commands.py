@@ -73,11 +73,12 @@ def audit(
 
     from dataflow_ops.cli.audit_words import give_verdicts, verdicts_of
     from dataflow_ops.observe.audit import to_csv, to_table
-    from dataflow_ops.pipeline.look import audit_of
+    from dataflow_ops.pipeline.look import audit_of, newest_run
 
     if keep or drop:
         give_verdicts(home, run_id, dataset, keep or [], drop or [], as_json)
         return
+    run_id = run_id or newest_run(home, dataset)
     rows = audit_of(home, run_id, rule, n, seed, dataset)
     said = verdicts_of(home, run_id, dataset)
     if as_json:
@@ -95,7 +96,11 @@ def audit(
         words = {key: f"{word['verdict']} ({word['who']})" for key, word in said.items()}
         OUT.print(to_table(rows, said=words))
     else:
-        OUT.print("Nothing was removed" + (f" by rule '{rule}'." if rule else "."), markup=False)
+        by = f" by rule '{rule}'" if rule else ""
+        OUT.print(
+            f"Run {run_id} removed nothing{by}. Another one: dataflow audit RUN; `dataflow runs` lists them.",
+            markup=False,
+        )
 
 
 def report(

@@ -14,6 +14,11 @@ STACK_HOME = Path(".dataflow-stack")
 """Where ``dataflow stack up`` keeps state and storage unless it is told otherwise."""
 
 
+def home_of_local_runs(folder: Path) -> bool:
+    """Whether ``dataflow run`` has been used in a folder with its default home."""
+    return (folder / DEFAULT_HOME / "state.db").is_file()
+
+
 def _found(context: typer.Context, parameter: typer.CallbackParam, value: Path) -> Path:
     """The home in this folder, where nobody named one: that of local runs or that of the platform.
 
@@ -25,7 +30,7 @@ def _found(context: typer.Context, parameter: typer.CallbackParam, value: Path) 
         return value
     if not (STACK_HOME / "stack" / "connect.json").is_file():
         return value
-    if (DEFAULT_HOME / "state.db").is_file():
+    if home_of_local_runs(Path()):
         raise ConfigError(
             f"there are two homes here: {DEFAULT_HOME} (local runs) and {STACK_HOME} (the platform of"
             f" `dataflow stack up`); say which one: --home {DEFAULT_HOME}, or --home {STACK_HOME}, or once"

@@ -160,6 +160,8 @@ def runs(
         OUT.print("No runs yet; `dataflow run JOB` starts one.", markup=False)
         return
     columns = ("run", "dataset", "job", "state", "started", "ended", "detail")
+    for row in rows:
+        row["detail"] = " ".join((row["detail"] or "").split())
     print_table("", columns, [tuple(row[c] for c in columns) for row in rows])
     if total > len(rows):
         OUT.print(f"{len(rows):,} of {total:,} runs; --limit {total} shows all.")

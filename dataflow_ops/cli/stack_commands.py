@@ -18,7 +18,7 @@ from rich.text import Text
 
 from dataflow_ops.cli.console import ERR, OUT, print_json, print_table
 from dataflow_ops.cli.demo import demo_variables
-from dataflow_ops.cli.options import EXIT_FAILED, JsonOption
+from dataflow_ops.cli.options import EXIT_FAILED, JsonOption, home_of_local_runs
 from dataflow_ops.errors import ConfigError
 from dataflow_ops.stack import compose as compose_
 from dataflow_ops.stack import control, report
@@ -52,6 +52,16 @@ _COLORS = {"healthy": "green", "done": "green", "starting": "yellow", "waiting":
 
 def _ready(login: Login, seconds: float, home: Path) -> str:
     """What a person needs once all is up; the README shows the same."""
+    if home_of_local_runs(home.parent):
+        where = (
+            f"Commands about runs and versions need --home {home} (in {home.parent} are local runs, too),\n"
+            f"or once for a terminal: export DATAFLOW_HOME={home}\n"
+        )
+    else:
+        where = (
+            f"Commands about runs and versions work in {home.parent} as they are, elsewhere with\n"
+            f"  --home {home}\n"
+        )
     return (
         f"All healthy after {seconds:.0f} s.\n\n"
         f"  address   {login.url}\n  user      {login.user}\n  password  {login.password}\n\n"
@@ -59,8 +69,7 @@ def _ready(login: Login, seconds: float, home: Path) -> str:
         "  dataflow stack status    what runs, and whether it is well\n"
         "  dataflow stack logs      what it says\n"
         "  dataflow stack down      end it; data stay\n"
-        f"Commands about runs and versions work in {home.parent} as they are, elsewhere with\n"
-        f"  --home {home}\n"
+        f"{where}"
         f"For `airflow …` itself: set -a; . {Layout(home).environment}; set +a"
     )
 

@@ -27,7 +27,9 @@ def tune_dedup(
     ] = None,
     run_id: Annotated[
         str | None,
-        typer.Option("--run", metavar="RUN", help="Whose documents; the newest finished run when left out."),
+        typer.Option(
+            "--run", metavar="RUN", help="Whose documents; the newest finished full run when left out."
+        ),
     ] = None,
     home: HomeOption = DEFAULT_HOME,
     as_json: JsonOption = False,

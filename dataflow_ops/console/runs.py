@@ -11,6 +11,8 @@ from dataflow_ops.pipeline.refusals import SILENT, refusal_of
 from dataflow_ops.state.machine import LIVE_RUNS
 from dataflow_ops.state.records import RunRecord
 
+_LOOKED_THROUGH = 20
+
 
 def known_run(place: Place, run_id: str) -> RunRecord:
     """The run.
@@ -23,9 +25,25 @@ def known_run(place: Place, run_id: str) -> RunRecord:
     if row is None:
         refused = refusal_of(place.home, run_id)
         if refused is None:
-            raise fault(NotThere, "not_started")
+            raise _queued(place, run_id)
         raise fault(NotThere, "not_begun", why=refused.why or SILENT)
     return row
+
+
+def _queued(place: Place, run_id: str) -> NotThere:
+    """Why the orchestrator has not begun a run, where another one of its DAG shows it."""
+    dag, full, _ = run_id.partition("__full-")
+    if full:
+        dataset = dag.removeprefix("airflow-")
+        before = [
+            r for r in place.state.list_runs(dataset, _LOOKED_THROUGH) if r.run_id.startswith(dag + full)
+        ]
+        for row in before:
+            if row.state in LIVE_RUNS:
+                return fault(NotThere, "queued_behind", run=row.run_id)
+            if row.state == "AWAITING_APPROVAL":
+                return fault(NotThere, "queued_approval", run=row.run_id)
+    return fault(NotThere, "not_started")
 
 
 def full_before(place: Place, row: RunRecord, until: float) -> tuple[RunRecord | None, Totals]:

@@ -39,6 +39,8 @@ SAID: Final[Mapping[str, str]] = {
     "no_version_yet": "data set '{dataset}' has no version yet: its first full run makes one",
     "not_begun": "the run failed before it began: {why}",
     "not_started": "not started: the run appears here when its first task begins",
+    "queued_approval": "not started: full runs take turns, and the version of {run} waits for approval",
+    "queued_behind": "not started: full runs take turns, and {run} has not ended",
     "query_empty": "say what to look for: a document id, a URL, or a text",
     "query_long": "the text has {length} characters; paste {most} at most",
     "rejected": "{version} is rejected.",

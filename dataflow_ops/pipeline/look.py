@@ -81,6 +81,17 @@ def _runs_below(state: StateStore, run_id: str) -> list[str]:
     return [record.run_id for record in records[::-1]]
 
 
+def newest_run(home_path: Path, dataset: str | None = None) -> str:
+    """Id of the newest run, of one data set or of all.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    home = open_home(home_path, create=False)
+    with StateStore(home.state_url) as state:
+        return latest_run(state, dataset)
+
+
 def audit_of(
     home_path: Path, run_id: str | None, rule: str | None, n: int, seed: int, dataset: str | None = None
 ) -> list[AuditRow]:

@@ -62,7 +62,9 @@ class OpenRun:
 
 
 @contextmanager
-def open_run(home_path: Path, dataset: str, run_id: str | None, step: str) -> Iterator[OpenRun]:
+def open_run(
+    home_path: Path, dataset: str, run_id: str | None, step: str, prefer: str = ""
+) -> Iterator[OpenRun]:
     """Open a run for asking about what a step made of its documents.
 
     Args:
@@ -70,6 +72,7 @@ def open_run(home_path: Path, dataset: str, run_id: str | None, step: str) -> It
         dataset: whose newest finished run is taken where none is named.
         run_id: this run, finished or not.
         step: must have finished all its tasks, but for chunks given up.
+        prefer: mode of the runs among which the newest is looked for first; all at once where empty.
 
     Raises:
         ConfigError: there is no such run, or the step has not finished in it.
@@ -77,7 +80,7 @@ def open_run(home_path: Path, dataset: str, run_id: str | None, step: str) -> It
     """
     home = open_home(home_path, create=False)
     with StateStore(home.state_url) as state:
-        row = _row(state, dataset, run_id, step)
+        row = _row(state, dataset, run_id, step, prefer)
         settings = parse_job_text(row.settings, row.run_id)
         index = OutputIndex(state, row.run_id)
         chunks = ChunkStore(LocalStore(home.root))
@@ -91,7 +94,7 @@ def open_run(home_path: Path, dataset: str, run_id: str | None, step: str) -> It
             ) from e
 
 
-def _row(state: StateStore, dataset: str, run_id: str | None, step: str) -> RunRecord:
+def _row(state: StateStore, dataset: str, run_id: str | None, step: str, prefer: str) -> RunRecord:
     if run_id is not None:
         row = state.get_run(run_id)
         if row is None:
@@ -101,7 +104,8 @@ def _row(state: StateStore, dataset: str, run_id: str | None, step: str) -> RunR
         if (left := _left(state, run_id, step)) is not None:
             raise ConfigError(f"run {run_id} has not finished step '{step}': {left}; run its job again first")
         return row
-    for row in state.list_runs(dataset, _LOOKED_THROUGH):
+    runs = state.list_runs(dataset, _LOOKED_THROUGH)
+    for row in sorted(runs, key=lambda row: row.mode != prefer) if prefer else runs:
         if row.state in FINISHED_RUNS and _left(state, row.run_id, step) is None:
             return row
     raise ConfigError(

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from dataflow_ops.errors import ConfigError
 from dataflow_ops.job_file import load_job
+from dataflow_ops.kernels import warm
 from dataflow_ops.kernels.bands import match_probability
 from dataflow_ops.layers.dedup.edits import EDITS, SMALL, copy_of
 from dataflow_ops.layers.dedup.tuning import Pairs, Signed, Trial, key_texts, variants
@@ -23,6 +24,7 @@ LABELLED = "labelled"
 _SIMILARITIES = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 _AT_ONCE, _BYTES_AT_ONCE = 1_000, 32 << 20
 _WARM = 16
+_FEW = 1_000
 _NEAR_BEST = 0.02
 _CHEAPER = 0.9
 """A setting costs less than another where it costs less than so much of it."""
@@ -39,7 +41,7 @@ def tune(
         job_path: job file, whose settings are held against others.
         n: documents to draw.
         labels: file of known duplicates, measured instead of made copies.
-        run_id: whose documents; None: the data set's newest finished run.
+        run_id: whose documents; None: the data set's newest finished full run, or day where there is none.
         progress: hears ``(done, in all)`` in documents times settings.
 
     Returns:
@@ -54,7 +56,7 @@ def tune(
     job = load_job(job_path)
     if not job.dedup.near:
         raise ConfigError(f"{job_path}: dedup.near is off; there are no bands to tune")
-    with open_run(home_path, job.dataset.id, run_id, "filter") as run:
+    with open_run(home_path, job.dataset.id, run_id, "filter", prefer="full") as run:
         # Sources rank domains (dedup.priority); those on a command line stand in the run alone.
         job = job.model_copy(update={"sources": run.settings.sources})
         sample = draw(run, n) if labels is None else labelled(run, labels)
@@ -79,8 +81,19 @@ def tune(
         "curve": _curve(trials),
         "settings": rows,
         "recommendation": recommend(rows, small),
-        "notes": list(sample.notes),
+        "notes": [*sample.notes, *_few(sample.documents.num_rows, labels is None)],
     }
+
+
+def _few(n: int, made: bool) -> list[str]:
+    """A word on how little a share of few documents says."""
+    if not made or n >= _FEW:
+        return []
+    points = 100 * 1.96 * (0.25 / n) ** 0.5
+    return [
+        f"{n:,} documents are few: a share found here may be off by {points:.0f} points, and times by more;"
+        " --run RUN takes a larger run"
+    ]
 
 
 def _kept(run: OpenRun) -> int:
@@ -91,6 +104,7 @@ def _kept(run: OpenRun) -> int:
 
 def _warm(job: JobSettings, documents: pa.Table) -> None:
     """Load compiled code before any clock runs."""
+    warm.load()
     trial = Trial(variants(job)[0])
     trial.sign_documents(documents.slice(0, _WARM))
     trial.among_documents()

@@ -55,6 +55,13 @@ def test_lineage(dataflow: Dataflow, home: Path, document: str) -> None:
         assert dataflow("lineage", unknown, "--home", home).code == 2
 
 
+def test_an_audit_of_nothing_names_the_run(dataflow: Dataflow, home: Path) -> None:
+    (newest,) = dataflow("runs", "--limit", 1, "--home", home, "--json").json
+    said = dataflow("audit", "--rule", "language", "--home", home)
+    assert said.code == 0
+    assert f"Run {newest['run']} removed nothing by rule 'language'" in said.out.replace("\n", " ")
+
+
 def test_audit(dataflow: Dataflow, home: Path, tmp_path: Path) -> None:
     said = dataflow("audit", "-n", 5, "--home", home)
     assert said.code == 0

@@ -121,6 +121,24 @@ def test_a_run_that_is_not_there(place: Place) -> None:
         layers(place, "none")
 
 
+def test_a_queued_run_names_the_one_before_it(place: Place) -> None:
+    """Airflow runs one full run of a data set at a time; ours says which one is in the way, and why."""
+    own, asked = "airflow-tiny__full-r1", "airflow-tiny__full-r2"
+    place.state.create_run(own, "tiny", "job", "full", "{}", "2026-11-30")
+    for state, told in (("RUNNING", "queued_behind"), ("AWAITING_APPROVAL", "queued_approval")):
+        place.state.set_run_state(own, state)
+        with pytest.raises(NotThere, match=own) as error:
+            layers(place, asked)
+        assert error.value.said == (told, {"run": own})
+        with pytest.raises(NotThere) as error:
+            layers(place, "airflow-tiny__incremental-r2")
+        assert error.value.said == ("not_started", {})
+    place.state.set_run_state(own, "SUCCEEDED")
+    with pytest.raises(NotThere) as error:
+        layers(place, asked)
+    assert error.value.said == ("not_started", {})
+
+
 def test_tokens_are_estimated_before_any_were_counted() -> None:
     read = StepTotals("filter", "filter", documents_in=100, bytes_in=40_600)
     label = StepTotals("label", "mix", kept=10, tokens_out=700)

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 import yaml
+from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
 from tests.live.page import Page, logged_in
@@ -183,6 +185,23 @@ def _resume(page: Page, run: AirflowRun) -> None:
     assert WHY not in text
     page.find("option", "near", '[aria-label="Just removed"]')
     page.wait("the end of Airflow's run", lambda: run.get()["state"] in ("success", "failed"))
+    _look_again(page)
+
+
+def _look_again(page: Page) -> None:
+    """A page that is opened stays at its top; the keys work where the pointer is, without a click."""
+    page.driver.refresh()
+    entries = '[aria-label="Just removed"] [role=option]'
+    entry = page.find(entries)
+    time.sleep(2)  # whatever moves a page that is filled has done so
+    moved = page.driver.execute_script(
+        "return [...document.querySelectorAll('*')].filter(e => e.scrollTop > 0 && e.clientHeight > 300)"
+    )
+    assert not moved, f"the page has moved: {page.keep('moved')}"
+    ActionChains(page.driver).move_to_element(entry).perform()
+    first = page.find(f"{entries}[aria-selected=true]").text
+    ActionChains(page.driver).send_keys(Keys.ARROW_RIGHT).perform()
+    page.wait("the next document", lambda: page.find(f"{entries}[aria-selected=true]").text != first)
 
 
 def _by_command(stack: LiveStack, home: Path) -> Path:

@@ -90,6 +90,9 @@ def test_a_run_that_never_began_says_why() -> None:
     assert "Failed before it began.dedup.shingle_size: there is no such setting" in text
     waiting = {**props, "error": {"status": 404, "code": "not_started", "values": {}}}
     assert "Not started yet." in render("run/not_started.js", "NotStarted", waiting).text
+    behind = {"status": 404, "code": "queued_approval", "values": {"run": "airflow-web__full-r0"}}
+    told = render("run/not_started.js", "NotStarted", {**props, "error": behind}).text
+    assert "the version of airflow-web__full-r0 waits for approval" in told
 
 
 VERSION: dict[str, Any] = {

@@ -4,6 +4,10 @@ import { hostUrl } from "../kit/api.js";
 import { useText } from "../kit/i18n.js";
 import { Empty } from "../kit/notes.js";
 import { FAST_MS } from "../kit/poll.js";
+import { serverWords } from "../kit/said.js";
+
+/** What the server knows of why a run has not begun. */
+const QUEUED = ["queued_behind", "queued_approval"];
 
 async function ask(path, signal) {
   const response = await fetch(hostUrl(`api/v2/dags/${path}`), { credentials: "same-origin", signal });
@@ -54,7 +58,8 @@ function useHost(dagId, runId) {
 
 /** `error` is the answer that there is no such run; where the run was refused, it knows why. */
 export function NotStarted({ dagId, runId, error }) {
-  const { t, f } = useText();
+  const words = useText();
+  const { t, f } = words;
   const host = useHost(dagId, runId);
   const refused = error?.code === "not_begun";
   if (host?.looked) {
@@ -69,5 +74,11 @@ export function NotStarted({ dagId, runId, error }) {
       t("run.not_begun_next"),
     );
   }
-  return h(Empty, { title: t("run.not_started"), icon: "clock" }, t("run.not_started_next"));
+  const behind = QUEUED.includes(error?.code);
+  return h(
+    Empty,
+    { title: t("run.not_started"), icon: "clock" },
+    behind && box({ color: "fg", mb: 1, overflowWrap: "anywhere" }, serverWords(error, words)),
+    t("run.not_started_next"),
+  );
 }

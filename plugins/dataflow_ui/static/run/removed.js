@@ -83,8 +83,14 @@ function Verdicts({ run, rule }) {
 
 const nameOf = (document) => `${document.rule} ${document.doc_id}`;
 
-/** `focus` says whether the reader asked for these: then the keys work at once. */
-function Review({ data, run, rights, pin, focus }) {
+/** Whether keys typed there mean what is written there. */
+const TAKES_KEYS = "input, textarea, select, [contenteditable], [role=dialog], [role=menu]";
+
+/**
+ * `focus` says whether the reader asked for these: then the keys work at once. They also do while the pointer is
+ * `over` the block.
+ */
+function Review({ data, run, rights, pin, focus, over }) {
   const { t } = useText();
   const action = useAction("run/review");
   // Which one is chosen goes by the document: after a renewal it may stand elsewhere.
@@ -105,6 +111,7 @@ function Review({ data, run, rights, pin, focus }) {
   const current = documents[at];
   const choose = (index) => {
     pin();
+    moved.current = true;
     const place = Math.max(0, Math.min(documents.length - 1, index));
     setChosen({ name: nameOf(documents[place]), place });
   };
@@ -133,12 +140,25 @@ function Review({ data, run, rights, pin, focus }) {
     const act = keys[event.key.toLowerCase()];
     if (!act) return;
     event.preventDefault();
-    // The host has keys of its own ("d" and others): these are ours while the focus is here.
-    event.nativeEvent.stopPropagation();
+    // The host has keys of its own ("d" and others): these are ours while the focus or the pointer is here.
+    (event.nativeEvent ?? event).stopPropagation();
     act();
   };
+  const listen = useRef(onKey);
+  listen.current = onKey;
   useEffect(() => {
-    list.current?.children[at]?.scrollIntoView?.({ block: "nearest" });
+    if (!over) return undefined;
+    const onDocument = (event) => {
+      if (whole.current?.contains(event.target) || event.target.closest?.(TAKES_KEYS)) return;
+      listen.current(event);
+    };
+    globalThis.document.addEventListener("keydown", onDocument, true);
+    return () => globalThis.document.removeEventListener("keydown", onDocument, true);
+  }, [over]);
+  const moved = useRef(false);
+  useEffect(() => {
+    // Not at first: a page that has just been opened stays at its top.
+    if (moved.current) list.current?.children[at]?.scrollIntoView?.({ block: "nearest" });
   }, [at]);
 
   useEffect(() => {
@@ -221,6 +241,7 @@ export function Removed({ run, layer, every, rights }) {
   const [read, write] = useQuery();
   const [seed, setSeed] = useState(0);
   const [near, setNear] = useState(false);
+  const [over, setOver] = useState(false);
   const [pinned, setPinned] = useState("");
   const rule = read("rule");
   const allowed = rights.known && rights.text;
@@ -247,8 +268,14 @@ export function Removed({ run, layer, every, rights }) {
       flush: more,
       onFocus: () => setNear(true),
       onBlur: (event) => setNear(event.currentTarget.contains(event.relatedTarget)),
-      onMouseEnter: () => setNear(true),
-      onMouseLeave: (event) => setNear(event.currentTarget.contains(globalThis.document.activeElement)),
+      onMouseEnter: () => {
+        setNear(true);
+        setOver(true);
+      },
+      onMouseLeave: (event) => {
+        setNear(event.currentTarget.contains(globalThis.document.activeElement));
+        setOver(false);
+      },
       aside:
         data &&
         row(
@@ -272,7 +299,7 @@ export function Removed({ run, layer, every, rights }) {
             ? h(Empty, { title: t("removed.none") }, t(run.state === "PLANNED" ? "removed.none_yet" : "removed.none_next"))
             : box(
                 {},
-                h(Review, { key: shown, data, run: run.run, rights, pin: () => setPinned(shown), focus: seed > 0 && !poll.stale }),
+                h(Review, { key: shown, data, run: run.run, rights, pin: () => setPinned(shown), focus: seed > 0 && !poll.stale, over }),
                 h(DeniedHere, { rights }),
                 row(
                   { px: 3, py: 2, borderTopWidth: 1, borderColor: "border", gap: 3 },

@@ -5,7 +5,7 @@ export default {
   "control.by_run": "Paused since {at} by {who}.",
   "control.cancel": "Cancel run",
   "control.cancel_now": "Cancel the run now",
-  "control.cancel_text": "It ends for good; its tasks in Airflow fail. What is done stays, and the next run skips it.",
+  "control.cancel_text": "It ends here; its tasks in Airflow fail. What is done stays, and the next run skips it.",
   "control.cancel_title": "Cancel this run?",
   "control.cancel_why": "Why (kept with the run)",
   "control.ended": "The run has ended: there is nothing to pause.",

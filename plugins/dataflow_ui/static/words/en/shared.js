@@ -1,6 +1,6 @@
 // Words that both pages use. `{name}` is filled in; a key with `_one` is used where a count is one.
 export default {
-  "action.cancel": "Cancel",
+  "action.cancel": "Not now",
   "action.done": "Done.",
   "action.note": "Note",
   "action.note_needed": "A note is needed: others will read why.",
@@ -80,6 +80,8 @@ export default {
   "said.no_such_version": "'{version}' is no version of data set '{dataset}'; its whole id is needed here",
   "said.no_version_yet": "data set '{dataset}' has no version yet: its first full run makes one",
   "said.not_begun": "the run failed before it began: {why}",
+  "said.queued_approval": "not started: full runs take turns, and the version of {run} waits for approval",
+  "said.queued_behind": "not started: full runs take turns, and {run} has not ended",
   "said.not_started": "not started: the run appears here when its first task begins",
   "said.query_empty": "say what to look for: a document id, a URL, or a text",
   "said.query_long": "the text has {length} characters; paste {most} at most",

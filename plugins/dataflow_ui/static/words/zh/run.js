@@ -5,7 +5,7 @@ export default {
   "control.by_run": "{who} 于 {at} 暂停。",
   "control.cancel": "取消运行",
   "control.cancel_now": "立即取消",
-  "control.cancel_text": "运行就此结束，它在 Airflow 中的任务会失败；已完成的部分保留，下次运行会跳过。",
+  "control.cancel_text": "运行到此结束，它在 Airflow 中的任务会失败；已完成的部分保留，下次运行会跳过。",
   "control.cancel_title": "取消这次运行？",
   "control.cancel_why": "原因（随运行保存）",
   "control.ended": "运行已结束，无需暂停。",

@@ -1,6 +1,6 @@
 // 两个页面共用的词语。`{name}` 由程序填入；“_one”只在有单复数之分的语言里需要。
 export default {
-  "action.cancel": "取消",
+  "action.cancel": "暂不",
   "action.done": "已完成。",
   "action.note": "备注",
   "action.note_needed": "请填写备注，让其他人了解原因。",
@@ -75,6 +75,8 @@ export default {
   "said.no_such_version": "数据集“{dataset}”没有版本“{version}”；此处需要完整的版本号。",
   "said.no_version_yet": "数据集“{dataset}”暂无版本，首次全量运行会生成一个。",
   "said.not_begun": "运行未能开始即失败：{why}",
+  "said.queued_approval": "尚未开始：全量运行依次执行，{run} 的版本正在等待批准。",
+  "said.queued_behind": "尚未开始：全量运行依次执行，{run} 尚未结束。",
   "said.not_started": "尚未开始：第一个任务开始后，此处即显示该运行。",
   "said.query_empty": "请输入要查找的内容：文档编号、网址或正文。",
   "said.query_long": "正文有 {length} 个字符，最多可粘贴 {most} 个。",
