@@ -9,7 +9,11 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from airflow.sdk import BaseOperator  # noqa: TID253 - this package is where Airflow belongs
-from airflow.sdk.exceptions import AirflowSkipException, TaskDeferred  # noqa: TID253
+from airflow.sdk.exceptions import (  # noqa: TID253
+    AirflowFailException,
+    AirflowSkipException,
+    TaskDeferred,
+)
 
 from dataflow_ops.airflow.assets import tell, tell_nothing
 from dataflow_ops.airflow.processes import allow_children
@@ -168,6 +172,21 @@ class Start(Pausable):
         return moment
 
 
+def _started(context: Any) -> Any:
+    """What ``start`` has fixed.
+
+    Raises:
+        AirflowFailException: nothing was: it was marked as done, and has not run.
+    """
+    found = context["ti"].xcom_pull(task_ids="start")
+    if found is None:
+        raise AirflowFailException(
+            "Task 'start' of this run was marked as done, but has fixed nothing: clear it with everything"
+            " downstream"
+        )
+    return found
+
+
 class Ranges(BaseOperator):
     """Lists one step's bundles: Airflow maps over return values only.
 
@@ -181,7 +200,7 @@ class Ranges(BaseOperator):
 
     def execute(self, context: Any) -> list[dict[str, Any]]:
         """References to the step's bundles; none in a dry run, nor where it has nothing to do."""
-        started = context["ti"].xcom_pull(task_ids="start")
+        started = _started(context)
         of = 0 if self.step in started["idle"] else started["bundles"][partitioning(self.step)]
         if not of:
             self.log.info("Nothing to do; the log of 'start' says why")
@@ -233,7 +252,7 @@ class Finish(Pausable):
         """Return the version's id, where its manifest is, the run's state, and whether it is current."""
         from dataflow_ops.pipeline.bundles import finish_run
 
-        started = context["ti"].xcom_pull(task_ids="start")
+        started = _started(context)
         if started["dry_run"]:
             raise AirflowSkipException("Dry run: there is nothing to publish")
         with turn(self.home, run_id, "publish"):

@@ -85,9 +85,9 @@ def resume(
         _say(told + _resume_line(done.held_by.scope, done.held_by.target), done, "PAUSED", as_json)
         raise typer.Exit(EXIT_PAUSED)
     if done.run is not None and done.origin:
-        from dataflow_ops.pipeline.orchestrated import why_it_stays
+        from dataflow_ops.pipeline.orchestrated import job_is_gone, why_it_stays
 
-        if stays := why_it_stays(home, done.run):
+        if stays := why_it_stays(home, done.run) or job_is_gone(home, done.run):
             _say(f"{done.run_id} is not paused, but {stays}.", done, "", as_json)
             raise typer.Exit(EXIT_FAILED)
         where = "Airflow" if done.origin == "airflow" else done.origin

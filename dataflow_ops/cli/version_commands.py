@@ -150,14 +150,22 @@ def approve(
     with open_versions(home) as versions:
         approved = versions.approve(version, dataset, note=note)
         increment = bool(versions.show(approved, dataset)["increment"])
+        lacking = versions.lacking(approved, dataset)
     told = announced(home, approved, dataset)
     if increment and not as_json:
         OUT.print(f"Published as an increment: {approved}. The current version stays.", markup=False)
         _said_event(told)
     elif increment:
         print_json({"published": approved, "increment": True, "event": told.how})
+    elif as_json:
+        print_json({"current": approved, "event": told.how, "lacking": list(lacking)})
     else:
         _said(approved, told, as_json)
+        for what in lacking:
+            OUT.print(
+                f"Not in it yet: {what}, published while it was made; the next day's run takes them.",
+                markup=False,
+            )
 
 
 @app.command()

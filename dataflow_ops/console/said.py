@@ -10,6 +10,10 @@ from dataflow_ops.errors import DataFlowError
 SAID: Final[Mapping[str, str]] = {
     "approved": "{version} is approved.",
     "approved_current": "{version} is approved and current.",
+    "approved_lacking": (
+        "{version} is approved and current. Not in it yet, as it was published meanwhile: {what}; the next"
+        " day's run takes it."
+    ),
     "bad_state_approve": "{version} doesn't wait for approval: its state is {stands}.",
     "bad_state_reject": "{version} can't be rejected: its state is {stands}.",
     "bad_state_rollback": "{version} can't become current: its state is {stands}.",

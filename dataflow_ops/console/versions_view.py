@@ -166,8 +166,10 @@ def decide(
     _refuse(action, record)
     before = state.current(dataset)
     with VersionBook(home) as book:
+        lacking: Sequence[str] = ()
         if action == "approve":
             book.approve(version, dataset, who=who, note=note)
+            lacking = book.lacking(version, dataset)
         elif action == "reject":
             book.reject(version, dataset, who=who, note=note)
         else:
@@ -178,7 +180,7 @@ def decide(
     now = after.version_id if after is not None else None
     return {
         "ok": True,
-        **_said(action, version, left, now, consumers),
+        **_said(action, version, left, now, consumers, lacking),
         "current": now,
         "consumers": [consumer.as_dict() for consumer in consumers],
     }
@@ -203,11 +205,18 @@ def _refuse(action: Action, record: VersionRecord) -> None:
 
 
 def _said(
-    action: Action, version: str, left: str, now: str | None, consumers: Sequence[Consumer]
+    action: Action,
+    version: str,
+    left: str,
+    now: str | None,
+    consumers: Sequence[Consumer],
+    lacking: Sequence[str],
 ) -> dict[str, Any]:
     if action == "reject":
         stays = now is not None
         return said("rejected_stays" if stays else "rejected", version=version, current=now or "")
+    if lacking and now == version:
+        return said("approved_lacking", version=version, what="; ".join(lacking))
     if action == "approve":
         return said("approved_current" if now == version else "approved", version=version)
     if left == version:

@@ -86,8 +86,12 @@ class WithBase:
                     named = tuple(replace(s, name=alias(part, s.name)) for s in output.slices)
                     found[f"{number}.{root}"] = replace(output, slices=named)
                 continue
+            # A chunk that was given up on its way gave the version nothing: there is nothing of it to be
+            # replaced, and a new document that says the same must stay.
+            told = self._own.outputs_of_step(part.run_id, *KINDS["fates"])
             for chunk, output in self._own.outputs_of_step(part.run_id, *KINDS[kind]).items():
-                found[alias(part, chunk)] = output
+                if chunk in told:
+                    found[alias(part, chunk)] = output
         return found
 
     def _filters(self, step: str, beside: str) -> Mapping[str, Output]:

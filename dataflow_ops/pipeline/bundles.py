@@ -18,6 +18,7 @@ from dataflow_ops.pipeline.driver import RunFailed, RunPaused, StepReport
 from dataflow_ops.pipeline.flow import STEPS, partitions, steps_until
 from dataflow_ops.pipeline.home import open_home
 from dataflow_ops.pipeline.ordered import is_ordered
+from dataflow_ops.pipeline.parent_anew import find_parent_anew
 from dataflow_ops.pipeline.session import Session, create_run, data_date_of
 from dataflow_ops.state.database import PATIENCE_S
 from dataflow_ops.state.store import StateStore
@@ -146,6 +147,7 @@ def start_run(
             origin=origin,
             urgent=urgent,
         )
+        find_parent_anew(home, run_id, log)
         session = Session(home, run_id, 0, LogReporter(log), discover=True)
     with session:
         session.begin()

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dataflow_ops.dates import parse_day
-from dataflow_ops.engine.inputs import OutputIndex
-from dataflow_ops.errors import ConfigError, CorruptOutput, StateError, VersionError
-from dataflow_ops.layers.ingest.listing import SAME_FILE, list_sources, without
-from dataflow_ops.pipeline.chain import UNFINISHED, records_below
+from dataflow_ops.errors import ConfigError
+from dataflow_ops.layers.ingest.listing import list_sources, without
+from dataflow_ops.pipeline.chain import records_below
+from dataflow_ops.pipeline.file_lists import NAME, Below, PutBack, files_below
+from dataflow_ops.pipeline.left_behind import left_behind_by
 from dataflow_ops.pipeline.parent import ranges_of
 from dataflow_ops.pipeline.version_states import INCREMENT, PUBLISHED
-from dataflow_ops.schema import FILES
 from dataflow_ops.settings import JobSettings
 from dataflow_ops.state.records import VersionRecord
 from dataflow_ops.state.store import StateStore
@@ -74,6 +75,9 @@ def listing_of(
 ) -> pa.Table:
     """List the sources of a run; without the base version's files, where a source has no ``{date}``.
 
+    Of sources with ``{date}`` files of other days are taken, too, where they are owed: their dead letters
+    were put back, or they were published while the full version below was made, which lacks them.
+
     Args:
         settings: of the run, from :func:`in_interval`.
         state: where the base's run is.
@@ -85,43 +89,58 @@ def listing_of(
         VersionError: the base version's list of files can't be had.
     """
     listing = list_sources(settings)
-    undated = [s.source_id for s in settings.sources if not s.dated]
-    if settings.interval is None or not settings.interval.base or not undated:
+    if settings.interval is None or not settings.interval.base:
         return listing
     base = settings.interval.base
-    new = without(listing, _files_of(base, settings.dataset.id, state, chunks), undated)
-    note(
-        f"{listing.num_rows - new.num_rows} file(s) of version {base} are left out, {new.num_rows} are taken"
-    )
-    return new.replace_schema_metadata(listing.schema.metadata)
+    below = files_below(base, settings.dataset.id, state, chunks)
+    facts = listing.schema.metadata
+    listing = _with_owed(settings, listing, below, _late(settings, state, chunks), note)
+    undated = [s.source_id for s in settings.sources if not s.dated]
+    new = without(listing, below.known, undated) if undated else listing
+    if undated:
+        left = listing.num_rows - new.num_rows
+        note(f"{left} file(s) of version {base} are left out, {new.num_rows} are taken")
+    return new.replace_schema_metadata(facts)
 
 
-def _files_of(version: str, dataset: str, state: StateStore, chunks: ChunkStore) -> pa.Table:
-    """Files of a version and of those below it, each as the uppermost has it that read it."""
-    known = FILES.empty_table().select(SAME_FILE)
-    try:
-        records = records_below(state.versions(dataset), version)
-    except VersionError as e:
-        raise VersionError(f"{e}; start a new run") from e
-    for record in records[::-1]:
-        older = _listed_by(record, state, chunks).combine_chunks()
-        lower = older.join(known, ["source_id", "path"], join_type="left anti")
-        known = pa.concat_tables([known, lower.select(SAME_FILE)])
-    return known
+def _late(settings: JobSettings, state: StateStore, chunks: ChunkStore) -> list[PutBack]:
+    """Files of days that were published while the full version at the bottom of the base was made."""
+    assert settings.interval is not None
+    bottom = records_below(state.versions(settings.dataset.id), settings.interval.base)[0]
+    late = left_behind_by(state, chunks, bottom)
+    return [PutBack(one.day, one.files) for one in late if one.files is not None]
 
 
-def _listed_by(record: VersionRecord, state: StateStore, chunks: ChunkStore) -> pa.Table:
-    version, run = record.version_id, state.get_run(record.run_id)
-    assert run is not None, "a version's run is a foreign key"
-    if run.state in UNFINISHED:
-        raise VersionError(
-            f"run {run.run_id}, which made version {version}, is {run.state} again; let it end, then go on"
+def _with_owed(
+    settings: JobSettings,
+    listing: pa.Table,
+    below: Below,
+    late: Sequence[PutBack],
+    note: Callable[[str], Any],
+) -> pa.Table:
+    """The listing with files of other days that the version below should have, of sources with ``{date}``."""
+    dated = [s for s in settings.sources if s.dated]
+    for owed in (*below.put_back, *late) if dated else ():
+        mine = owed.files.filter(pc.is_in(owed.files["source_id"], pa.array([s.source_id for s in dated])))
+        if not mine.num_rows:
+            continue
+        assert settings.interval is not None
+        day = None if owed.day is None else parse_day(owed.day, "day")
+        interval = None if day is None else settings.interval.model_copy(update={"day": day})
+        names = set(mine["source_id"].to_pylist())
+        then = settings.model_copy(
+            update={"interval": interval, "sources": [s for s in dated if s.source_id in names]}
         )
-    try:
-        output = OutputIndex(state, run.run_id).output("discover", "files", "all")
-        files: pa.Table = chunks.read(output, "", SAME_FILE, verify=True, schema=FILES)
-    except (StateError, CorruptOutput) as e:
-        raise VersionError(
-            f"the list of the files of version {version} is gone ({e}); run the job in full mode first"
-        ) from e
-    return files
+        found = list_sources(then)
+        rows = found.select(NAME).append_column("row", pa.array(range(found.num_rows), pa.int64()))
+        rows = rows.join(mine, list(NAME), join_type="left semi")
+        rows = rows.join(listing.select(NAME), list(NAME), join_type="left anti")
+        found = without(found.take(rows["row"].combine_chunks()), below.known, sorted(names))
+        if found.num_rows:
+            note(
+                f"{found.num_rows} file(s) of {owed.day or 'earlier days'} are taken, too: version"
+                f" {settings.interval.base} lacks them"
+            )
+            listing = pa.concat_tables([listing.replace_schema_metadata(), found.replace_schema_metadata()])
+            listing = listing.sort_by([("source_id", "ascending"), ("path", "ascending")]).combine_chunks()
+    return listing

@@ -265,7 +265,7 @@ class Driver:
     def _with_retries(self, specs: list[TaskSpec]) -> list[TaskSpec]:
         """A new key for every time that a task's dead letters were put back: what was committed stays."""
         for _ in range(MAX_RETRIES):
-            again = self.state.keys_to_retry([s.key for s in specs])
+            again = self.state.keys_to_retry([s.key for s in specs], self.context.run_id)
             if not again:
                 return specs
             specs = [replace(s, key=retried(s.key)) if s.key in again else s for s in specs]

@@ -11,6 +11,7 @@ from dataflow_ops.observe.alarms import message
 from dataflow_ops.pipeline.complete import need_shipped
 from dataflow_ops.pipeline.facts import Facts, dead_share, gather, previous_report
 from dataflow_ops.pipeline.fates import fates_line, fates_of
+from dataflow_ops.pipeline.file_lists import close_read_anew
 from dataflow_ops.pipeline.parent import check_base
 from dataflow_ops.pipeline.publish import (
     READ_WHOLE,
@@ -91,6 +92,7 @@ def finish(session: Session, *, until: str | None = None, promote: bool = True) 
     outcome = settle(session, made, promote, waits)
     data["waits"] = waits
     write_report(session, made.version_id, data)
+    close_read_anew(session)
     final = "AWAITING_APPROVAL" if outcome == WAITS else dead_state
     session.end(final, "; ".join(waits) if outcome == WAITS else "")
     return Finished(

@@ -8,6 +8,7 @@ from typing import Any
 from dataflow_ops.engine.base_records import BasePart
 from dataflow_ops.errors import SourceChanged, VersionError
 from dataflow_ops.pipeline.chain import Link, chain_of, check_index, signed_by
+from dataflow_ops.pipeline.tombstones import check_tombstones
 from dataflow_ops.settings import JobSettings
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.storage.blob import BlobStore
@@ -50,6 +51,7 @@ def settle(state: StateStore, blobs: BlobStore, settings: JobSettings, note: Not
         return interval.model_copy(update=done)
     _comparable(settings, last)
     check_index(state, links)
+    check_tombstones(links, blobs)
     parent = ParentSettings(version=name, manifest_sha256=last.record.manifest_sha256)
     ranges = dict(last.manifest["index"]["ranges"])
     return interval.model_copy(update={**done, "parent": parent, "ranges": ranges})
@@ -86,7 +88,9 @@ def check_base(state: StateStore, blobs: BlobStore, settings: JobSettings) -> No
     Raises:
         VersionError: it is not.
     """
-    check_index(state, _below(state, blobs, settings))
+    links = _below(state, blobs, settings)
+    check_index(state, links)
+    check_tombstones(links, blobs)
 
 
 def _below(state: StateStore, blobs: BlobStore, settings: JobSettings) -> list[Link]:

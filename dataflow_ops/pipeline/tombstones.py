@@ -98,6 +98,20 @@ def hidden_in(links: Sequence[Link], blobs: BlobStore) -> list[pa.Array]:
     return [pa.concat_arrays(ids).unique() if ids else pa.array([], DOC_ID) for ids in found]
 
 
+def check_tombstones(links: Sequence[Link], blobs: BlobStore) -> None:
+    """Whether what each version replaced in those below it is still told as it was published.
+
+    Raises:
+        VersionError: it is not.
+    """
+    for link in links:
+        if link.manifest.get("tombstones"):
+            try:
+                read_tombstones(link, blobs)
+            except CorruptOutput as e:
+                raise VersionError(f"{e}; run the job in full mode first") from e
+
+
 def read_tombstones(link: Link, blobs: BlobStore) -> pa.Table:
     """A version's tombstones.
 

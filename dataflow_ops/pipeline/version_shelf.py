@@ -20,6 +20,7 @@ from dataflow_ops.pipeline.home import Home
 from dataflow_ops.pipeline.version_states import REMOVED, SHOWN_WAITING, WITH_SET, shown
 from dataflow_ops.state.records import RunRecord, VersionRecord
 from dataflow_ops.state.store import StateStore
+from dataflow_ops.storage.chunk_store import ChunkStore
 from dataflow_ops.storage.local import LocalStore
 
 
@@ -61,6 +62,14 @@ class VersionShelf(AbstractContextManager["VersionShelf"]):
                 }
             )
         return rows
+
+    def lacking(self, version: str, dataset: str | None = None) -> Sequence[str]:
+        """What days had brought that were published while a full version was made, and which it lacks."""
+        from dataflow_ops.pipeline.left_behind import left_behind_by
+
+        record = self._find(version, dataset, exactly=True)
+        chunks = ChunkStore(self._blobs)
+        return [one.told for one in left_behind_by(self._state, chunks, record)]
 
     def show(self, version: str | None, dataset: str | None = None) -> dict[str, Any]:
         """Facts and domains of one version, for programs and people alike."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dataflow_ops.pipeline.days import last_full
+from dataflow_ops.pipeline.left_behind import left_behind
 from dataflow_ops.pipeline.session import Session
 from dataflow_ops.state.records import INCREMENTAL
 
@@ -24,7 +25,9 @@ def reasons(
     """
     # A day without documents is nothing unusual, and no day looks like all of them together.
     full = session.row.mode != INCREMENTAL
-    found = emptied(manifest, last_full_manifest(session)) if full else _overtaken(session)
+    found = (
+        [*emptied(manifest, last_full_manifest(session)), *_lacking(session)] if full else _overtaken(session)
+    )
     limit = session.settings.run.max_dead_share
     if dead_share > limit:
         found.append(f"{dead_share:.2%} of the input records are dead, above {limit:.2%}")
@@ -42,7 +45,18 @@ def _overtaken(session: Session) -> list[str]:
         return []
     return [
         f"it builds on {session.parent.version}, but {now.version_id} became current meanwhile and would be"
-        " left behind; run the day again instead"
+        f" left behind; run the day again instead: dataflow run JOB --mode {INCREMENTAL} --date"
+        f" {session.row.data_date}, or clear task 'start' of its DAG run with everything downstream"
+    ]
+
+
+def _lacking(session: Session) -> list[str]:
+    """Days that were published since the run listed its files: what they brought would be gone."""
+    now = session.state.current(session.settings.dataset.id)
+    return [
+        f"{one.told} were published as {one.version} while it was made, and are not in it; the next day's run"
+        " takes them once it is approved, or run the job in full mode again"
+        for one in left_behind(session.state, session.chunks, session.row, now)
     ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final, Literal
 
 import sqlalchemy as sa
@@ -13,7 +13,7 @@ from dataflow_ops.state.database import Database
 from dataflow_ops.state.dropped import dropped_before, subject
 from dataflow_ops.state.machine import move
 from dataflow_ops.state.outbox import emit
-from dataflow_ops.state.records import LetterRecord
+from dataflow_ops.state.records import INCREMENTAL, LetterRecord
 from dataflow_ops.state.tables import dead_letter, run, run_task, task
 from dataflow_ops.state.totals import totals_void_of_task
 from dataflow_ops.state.upsert import insert_missing
@@ -22,6 +22,7 @@ from dataflow_ops.values import DeadLetter
 Grouping = Literal["error", "parser", "host", "media_type", "step", "source_id", "level"]
 GROUPINGS: tuple[Grouping, ...] = ("error", "parser", "host", "media_type", "step", "source_id", "level")
 
+_AT_ONCE = 10_000
 _c = dead_letter.c
 _COLUMNS: Final[tuple[sa.ColumnElement[Any], ...]] = (
     _c.id,
@@ -64,7 +65,8 @@ class Letters:
             error: with this class name.
             limit: most letters to return.
             state: ``open``, ``retried``, ``dropped``; ``None`` for all.
-            newest: leave out what a later run of the data set has read anew, or no longer finds.
+            newest: leave out what a later run of the data set has looked at again: a full run after any, the
+                same day after a day. Another day reads other files.
         """
         query = (
             sa.select(*_COLUMNS)
@@ -118,13 +120,44 @@ class Letters:
                     revive_task(connection, self.db, key)
         return len(marked)
 
-    def keys_to_retry(self, keys: Sequence[str]) -> set[str]:
-        """Those tasks that have document or file letters put back for another try."""
+    def keys_to_retry(self, keys: Sequence[str], run_id: str) -> set[str]:
+        """Those tasks that a run plans under new keys, as letters of theirs were put back for another try.
+
+        A chunk that was given up is taken up by its own run as it is. Another run makes it under a new key: a
+        version may have been made without it, and what that is made of must not grow.
+        """
+        own = sa.exists().where(run_task.c.task_key == _c.task_key, run_task.c.run_id == run_id)
         query = sa.select(_c.task_key).where(
-            self.db.among(_c.task_key, keys), _c.state == "retried", _c.level != "chunk"
+            self.db.among(_c.task_key, keys), _c.state == "retried", sa.or_(_c.level != "chunk", ~own)
         )
         with self.db.read() as connection:
             return set(connection.execute(query.distinct()).scalars())
+
+    def letters_read_anew(self, run_ids: Sequence[str], files: Collection[tuple[str, str]]) -> int:
+        """Close open letters of some runs about files that another run has read since.
+
+        Args:
+            run_ids: whose letters.
+            files: ``(source, path)`` of what was read.
+
+        Returns:
+            How many letters were closed.
+        """
+        of_runs = sa.select(run_task.c.task_key).where(self.db.among(run_task.c.run_id, run_ids))
+        with self.db.write() as connection:
+            found = connection.execute(
+                sa.select(_c.id, _c.source_id, _c.path).where(
+                    _c.task_key.in_(of_runs), _c.state == "open", _c.level != "chunk"
+                )
+            )
+            ids = [row.id for row in found if (row.source_id, row.path) in files]
+            for first in range(0, len(ids), _AT_ONCE):
+                connection.execute(
+                    sa.update(dead_letter)
+                    .where(self.db.among(_c.id, ids[first : first + _AT_ONCE]))
+                    .values(state="retried", updated_at=self.db.now)
+                )
+        return len(ids)
 
     def drop_dead_letters(self, ids: Sequence[str]) -> int:
         """Mark open letters as given up; return how many were marked."""
@@ -249,12 +282,18 @@ def _conditions(
 
 
 def _of_newest_run() -> sa.ColumnElement[bool]:
-    """Whether, of the runs of its data set that came to the step, the newest one has the letter's task."""
+    """Whether no later run of its data set, a full one or of the same day, came to the letter's step without
+    the letter's task.
+    """
     later, reached = run.alias("later"), run_task.alias("reached")
     came_to_step = sa.exists().where(reached.c.run_id == later.c.run_id, reached.c.step == run_task.c.step)
     superseded = sa.exists().where(
         later.c.dataset == run.c.dataset,
         later.c.created_at > run.c.created_at,
+        sa.or_(
+            later.c.mode != INCREMENTAL,
+            sa.and_(run.c.mode == INCREMENTAL, later.c.data_date == run.c.data_date),
+        ),
         came_to_step.correlate(later, run_task),
     )
     return sa.exists().where(

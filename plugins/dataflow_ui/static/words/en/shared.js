@@ -57,6 +57,7 @@ export default {
   "run_state.SUCCEEDED": "Done",
   "run_state.SUCCEEDED_WITH_DEAD": "Done, with dead letters",
   "said.approved": "{version} is approved.",
+  "said.approved_lacking": "{version} is approved and current. Not in it yet, as it was published meanwhile: {what}; the next day's run takes it.",
   "said.approved_current": "{version} is approved and current.",
   "said.bad_state_approve": "{version} doesn't wait for approval: its state is {stands}.",
   "said.bad_state_reject": "{version} can't be rejected: its state is {stands}.",

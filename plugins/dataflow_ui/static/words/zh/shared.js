@@ -54,6 +54,7 @@ export default {
   "run_state.SUCCEEDED": "已完成",
   "run_state.SUCCEEDED_WITH_DEAD": "已完成，有死信",
   "said.approved": "已批准 {version}。",
+  "said.approved_lacking": "已批准 {version}，现为当前版本。制作期间发布、尚未包含的：{what}；下一天的运行会补上。",
   "said.approved_current": "已批准 {version}，现为当前版本。",
   "said.bad_state_approve": "{version} 并未等待审批，其状态为“{stands}”。",
   "said.bad_state_reject": "无法否决 {version}，其状态为“{stands}”。",
