@@ -52,6 +52,7 @@ SHOWN: Final[dict[str, Shown]] = {
     "recall": Shown("Recall texts", "Brings texts of the version below together.", MEMORY),
     "verify": Shown("Verify pairs", "Compares the candidates' texts.", MEMORY),
     "unite": Shown("Unite groups", "Joins verified pairs into groups.", MEMORY),
+    "collect": Shown("Collect texts", "Brings together the texts of groups that are still to be compared."),
     "confirm": Shown("Confirm groups", "Every removed document must match the one that stays."),
     "score": Shown("Score quality", "Perplexity by the quality model; without one, nothing is done."),
     "label": Shown("Label", "Domain, language, difficulty and tokens."),

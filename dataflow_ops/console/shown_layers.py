@@ -12,7 +12,7 @@ SHOWN: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("ingest", ("discover", "fetch")),
     ("parse", ("parse",)),
     ("filter", ("filter",)),
-    ("dedup", ("sign", "exact", "match", "gather", "verify", "unite", "confirm")),
+    ("dedup", ("sign", "exact", "match", "gather", "verify", "unite", "collect", "confirm")),
     ("mix", ("score", "label", "plan")),
     ("export", ("scatter", "export")),
 )

@@ -12,7 +12,7 @@ from numba import njit
 from dataflow_ops.kernels import ngrams
 from dataflow_ops.kernels.arrow import F64, I64, U8, U32, U64
 from dataflow_ops.kernels.counts import frozen
-from dataflow_ops.kernels.ngrams import find, repeated_chars, top_count
+from dataflow_ops.kernels.ngrams import count, find, narrow, runs
 from dataflow_ops.kernels.unicode_classes import class_table, fold_table
 from dataflow_ops.kernels.words import VERSION as WORDS_VERSION
 from dataflow_ops.kernels.words import scratch, table_size, tokenise, units_of
@@ -168,11 +168,11 @@ def _function_words(words, lex, keys, values, order, n_distinct, n, share, logs)
 
 
 @njit(cache=True)
-def _stuffing(hashes, lengths, n, lex, keys, values, order, share, logs, targets):  # type: ignore[no-untyped-def]
+def _stuffing(hashes, lengths, n, lex, keys, values, order, slots, share, logs, targets):  # type: ignore[no-untyped-def]
     """Concentration of content words; see :func:`measure`."""
-    slots = table_size(n)
-    mask = np.uint64(slots - 1)
-    values[:slots] = 0
+    size = table_size(n)
+    mask = np.uint64(size - 1)
+    values[:size] = 0
     n_distinct, single = 0, 0
     for i in range(n):
         slot = find(keys, values, mask, hashes[i])
@@ -180,6 +180,7 @@ def _stuffing(hashes, lengths, n, lex, keys, values, order, share, logs, targets
             keys[slot] = hashes[i]
             order[n_distinct] = slot
             n_distinct += 1
+        slots[i] = slot
         values[slot] += 1
         single += lengths[i] == 1
     found = 0
@@ -196,18 +197,18 @@ def _stuffing(hashes, lengths, n, lex, keys, values, order, share, logs, targets
     content = 0
     lexicon_mask = np.uint64(lex.keys.size - 1)
     for d in range(n_distinct):
-        count = values[order[d]]
+        times = values[order[d]]
         if credited and _may_be_in(lex.hints, keys[order[d]]):
             slot = find(lex.keys, lex.used, lexicon_mask, keys[order[d]])
             if lex.used[slot] != 0 and (lex.languages[slot] >> np.uint64(language)) & np.uint64(1):
                 continue
-        content += count
-        if count > top[k - 1]:
+        content += times
+        if times > top[k - 1]:
             j = k - 1
-            while j > 0 and top[j - 1] < count:
+            while j > 0 and top[j - 1] < times:
                 top[j] = top[j - 1]
                 j -= 1
-            top[j] = count
+            top[j] = times
     stuffing = top.sum() / content if n >= MIN_UNITS and content > 0 else 0.0
     return stuffing, function_share, spread, found
 
@@ -250,8 +251,28 @@ def _phrases(hashes, lengths, segments, n, lex, marked):  # type: ignore[no-unty
 
 
 @njit(cache=True)
-def _measure(data, offsets, rows, classes, fold, lex, targets, tops, repeats, room, out):  # type: ignore[no-untyped-def]
-    hashes, lengths, segments, keys, values, order = room
+def _ngrams(hashes, lengths, n, chars, sizes, columns, keys, values, slots, at, out):  # type: ignore[no-untyped-def]
+    """Shares of n-grams into one document's row; keys, values and slots are those of its units.
+
+    ``sizes`` ascend; ``columns`` says for each where the most frequent one's share and where that of the
+    characters in repeats goes, -1: nowhere.
+    """
+    m = 0
+    for j in range(sizes.size):
+        size = sizes[j]
+        m = runs(slots, values, n, size, at) if j == 0 else narrow(at, m, slots, values, size - sizes[j - 1])
+        if m == 0:
+            break
+        most, inside = count(hashes, lengths, size, at, m, slots, keys, values)
+        if columns[j, 0] >= 0 and most > 1:
+            out[columns[j, 0]] = min(1.0, size * most / n)
+        if columns[j, 1] >= 0:
+            out[columns[j, 1]] = inside / chars
+
+
+@njit(cache=True)
+def _measure(data, offsets, rows, classes, fold, lex, targets, sizes, columns, room, out):  # type: ignore[no-untyped-def]
+    hashes, lengths, segments, keys, values, order, slots, at = room
     share = np.zeros(lex.min_share.size)
     logs = np.zeros(lex.min_share.size)
     marked = np.zeros(lex.by_segment.size, np.int64)
@@ -266,19 +287,12 @@ def _measure(data, offsets, rows, classes, fold, lex, targets, tops, repeats, ro
         if n == 0:
             continue
         stuffing, function_share, spread, found = _stuffing(
-            hashes, lengths, n, lex, keys, values, order, share, logs, targets
+            hashes, lengths, n, lex, keys, values, order, slots, share, logs, targets
         )
         out[k, STUFFING], out[k, FUNCTION_SHARE], out[k, FUNCTION_SPREAD] = stuffing, function_share, spread
         out[k, TARGETS] = found
-        column = COLUMNS
-        for j in range(tops.size):
-            count = top_count(hashes, n, tops[j], keys, values)
-            out[k, column] = min(1.0, tops[j] * count / n) if count > 1 else 0.0
-            column += 1
-        for j in range(repeats.size):
-            inside, total = repeated_chars(hashes, lengths, n, repeats[j], keys, values)
-            out[k, column] = inside / total
-            column += 1
+        _ngrams(hashes, lengths, n, chars, sizes, columns, keys, values, slots, at, out[k])
+        column = out.shape[1] - marked.size
         marked[:] = 0
         _phrases(hashes, lengths, segments, n, lex, marked)
         for c in range(marked.size):
@@ -324,13 +338,25 @@ def measure(
     """
     longest = int((offsets[rows + 1] - offsets[rows]).max()) if rows.size else 0
     s = scratch(longest)
-    room = (s.hashes, s.lengths, s.segments, s.keys, s.values, s.order)
+    room = (s.hashes, s.lengths, s.segments, s.keys, s.values, s.order, s.slots, s.at)
     out = np.zeros((rows.size, COLUMNS + len(tops) + len(repeats) + lex.by_segment.size))
-    sizes = np.array(tops, np.int64), np.array(repeats, np.int64)
+    sizes = sorted({*tops, *repeats})
+    columns = np.full((len(sizes), 2), -1, np.int64)
+    for j, size in enumerate((*tops, *repeats)):
+        columns[sizes.index(size), int(j >= len(tops))] = COLUMNS + j
     table = fold_table() if fold is None else fold
-    table, targets = frozen(table), frozen(targets)
     _measure(
-        frozen(data), frozen(offsets), frozen(rows), class_table(), table, lex, targets, *sizes, room, out
+        frozen(data),
+        frozen(offsets),
+        frozen(rows),
+        class_table(),
+        frozen(table),
+        lex,
+        frozen(targets),
+        np.array(sizes, np.int64),
+        columns,
+        room,
+        out,
     )
     return out
 

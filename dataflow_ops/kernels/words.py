@@ -113,6 +113,8 @@ class Scratch:
     keys: U64
     values: I32
     order: I32
+    slots: I32
+    at: I32
 
 
 def scratch(longest: int) -> Scratch:
@@ -125,6 +127,8 @@ def scratch(longest: int) -> Scratch:
         np.empty(units, np.int32),
         np.empty(slots, np.uint64),
         np.empty(slots, np.int32),
+        np.empty(units, np.int32),
+        np.empty(units, np.int32),
         np.empty(units, np.int32),
     )
 

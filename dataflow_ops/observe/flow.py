@@ -15,6 +15,7 @@ STEPS: dict[str, str] = {
     "recall": "dedup",
     "verify": "dedup",
     "unite": "dedup",
+    "collect": "dedup",
     "confirm": "dedup",
     "score": "score",
     "label": "mix",

@@ -266,6 +266,7 @@ TEXTS: dict[str, tuple[str, str]] = {
     "step_recall": ("recall", "取回旧文本"),
     "step_verify": ("verify", "核对"),
     "step_unite": ("unite", "合并"),
+    "step_collect": ("collect", "取待判文本"),
     "step_confirm": ("confirm", "去重判定"),
     "step_score": ("score", "评分"),
     "step_label": ("label", "标注"),

@@ -150,6 +150,12 @@ def _unite(settings: JobSettings) -> Step:
     return UniteStep(settings)
 
 
+def _collect(settings: JobSettings) -> Step:
+    from dataflow_ops.layers.dedup.collect import CollectStep
+
+    return CollectStep(settings)
+
+
 def _confirm(settings: JobSettings) -> Step:
     from dataflow_ops.layers.dedup.confirm import ConfirmStep
 
@@ -202,6 +208,7 @@ MAKE: Final[Mapping[str, Make]] = {
     "recall": _recall,
     "verify": _verify,
     "unite": _unite,
+    "collect": _collect,
     "confirm": _confirm,
     "score": _score,
     "label": _label,

@@ -26,6 +26,7 @@ STEPS: tuple[tuple[str, str, Partitioning], ...] = (
     ("recall", "dedup", "block"),
     ("verify", "dedup", "block"),
     ("unite", "dedup", "all"),
+    ("collect", "dedup", "block"),
     ("confirm", "dedup", "root_prefix"),
     ("score", "score", "chunk"),
     ("label", "mix", "chunk"),

@@ -72,36 +72,39 @@ def test_sentences_end_at_stops_before_space_and_at_lines():
     assert segments.tolist() == [0] * 7 + [1] + [2, 2, 3, 3] + [4]
 
 
-def units(text):
-    hashes, lengths, _ = units_of(text)
-    room = scratch(len(text.encode()))
-    return hashes, lengths, room.keys, room.values
-
-
 def grams(hashes, size):
     return [tuple(hashes[i : i + size].tolist()) for i in range(len(hashes) - size + 1)]
 
 
 @settings(deadline=None)  # the first call compiles
-@given(TEXT, st.integers(2, 6))
-def test_top_count_equals_a_counter(text, size):
-    hashes, _, keys, values = units(text)
-    wanted = Counter(grams(hashes, size)).most_common(1)
-    found = ngrams.top_count(hashes, hashes.size, size, keys, values)
-    assert found == (wanted[0][1] if wanted else 0)
-
-
-@settings(deadline=None)  # the first call compiles
-@given(TEXT, st.integers(2, 6))
-def test_repeated_chars_equal_marking_each_repeat(text, size):
-    hashes, lengths, keys, values = units(text)
-    seen, inside = set(), np.zeros(hashes.size, bool)
-    for i, gram in enumerate(grams(hashes, size)):
-        if gram in seen:
-            inside[i : i + size] = True
-        seen.add(gram)
-    found = ngrams.repeated_chars(hashes, lengths, hashes.size, size, keys, values)
-    assert found == (lengths[inside].sum(), lengths.sum())
+@given(TEXT, st.lists(st.integers(1, 9), min_size=1, max_size=5, unique=True).map(sorted))
+def test_ngrams_equal_a_counter_and_marking_each_repeat(text, sizes):
+    hashes, lengths, _ = units_of(text)
+    n, room = hashes.size, scratch(len(text.encode()))
+    at, slots, values = room.at, room.slots, room.values
+    number = {h: i for i, h in enumerate(dict.fromkeys(hashes.tolist()))}
+    slots[:n] = [number[h] for h in hashes.tolist()]
+    values[: len(number)] = list(Counter(hashes.tolist()).values())
+    m, before = 0, 0
+    for size in sizes:
+        m = (
+            ngrams.narrow(at, m, slots, values, size - before)
+            if before
+            else ngrams.runs(slots, values, n, size, at)
+        )
+        before = size
+        most, inside = ngrams.count(hashes, lengths, size, at, m, slots, room.keys, values)
+        all_grams = grams(hashes, size)
+        counted = Counter(all_grams)
+        wanted = max(counted.values(), default=0)
+        assert most == wanted or max(most, wanted) <= 1
+        assert {i for i, gram in enumerate(all_grams) if counted[gram] > 1} <= set(at[:m].tolist())
+        seen, marked = set(), np.zeros(n, bool)
+        for i, gram in enumerate(all_grams):
+            if gram in seen:
+                marked[i : i + size] = True
+            seen.add(gram)
+        assert inside == lengths[marked].sum()
 
 
 @pytest.mark.parametrize("text", ["a" * 5_000, "a " * 5_000, "中" * 3_000, "中a" * 3_000, ""])

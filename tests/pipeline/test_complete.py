@@ -20,7 +20,8 @@ FOLLOWED = {
     "match": "gather",
     "gather": "verify",
     "verify": "unite",
-    "unite": "confirm",
+    "unite": "collect",
+    "collect": "confirm",
     "confirm": "score",
     "scatter": "export",
 }

@@ -89,13 +89,16 @@ MEMBERS = pa.schema(
         ("doc_id", DOC_ID),
         ("sha1", SHA1),
         *_ORDER,
-        ("block", pa.int64()),  # block in whose gathered texts its text is; -1: not gathered
+        ("block", pa.int64()),  # first block in whose gathered texts its text is; -1: not gathered
     ]
 )
 """``unite.members``: every document of every component, sliced by root prefix."""
 
 LINKS = pa.schema([("root_chunk", pa.uint64()), ("root_row", pa.uint32()), *EDGES])
 """``unite.links``: the verified edges between nodes of each component, sliced by root prefix."""
+
+ASKED = pa.schema([*_ADDRESS, ("range", pa.uint32())])
+"""``unite.asked``: which key texts of a block which root range has to compare, sliced by block."""
 
 REMOVED = pa.schema([("row", pa.uint32())])
 """``confirm.removed``: rows of a chunk that are duplicates, and nothing else: who only asks whether a
@@ -146,6 +149,14 @@ def texts_schema(permutations: int) -> pa.Schema:
     """``gather.texts``: key texts of candidates with what verifying needs, sliced by block."""
     return pa.schema(
         [("chunk", pa.uint64()), *signatures_schema(permutations), ("key_text", pa.large_string())]
+    )
+
+
+def collected_schema(permutations: int) -> pa.Schema:
+    """``collect.texts``: what confirming needs of :func:`texts_schema`, sliced by root prefix."""
+    whole = texts_schema(permutations)
+    return pa.schema(
+        [whole.field(name) for name in ("chunk", "row", "shingle", "made_by", "signature", "key_text")]
     )
 
 

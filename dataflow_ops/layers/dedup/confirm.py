@@ -1,57 +1,28 @@
 """Step ``confirm``: each removed document gets a survivor it was itself compared with.
 
-A component only says that its members hang together by edges. Its best member in survivor order takes
-those that are similar to it: known from an edge, else compared here. The others are grouped again among
-themselves in the same way, so a chain of small changes never swallows its unlike ends. At last each removed
-document moves to the survivor most similar to it.
+A component only says that its members hang together by edges. Where each of them has one to the best member
+there is nothing left to do; the others are decided by :mod:`dataflow_ops.layers.dedup.component`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from dataflow_ops import schema
-from dataflow_ops.kernels import minhash
-from dataflow_ops.kernels.arrow import F64, I64, U32
-from dataflow_ops.kernels.similarity import expected_similarity, similarity
-from dataflow_ops.layers.dedup import base, columns, identity, order
+from dataflow_ops.kernels.arrow import F64, I64
+from dataflow_ops.layers.dedup import columns, component, identity, order
 from dataflow_ops.layers.dedup.compare import estimate_bound
-from dataflow_ops.layers.dedup.pointers import GatheredTexts, KeyText, Pointer
+from dataflow_ops.layers.dedup.component import Component, Walk, decide
+from dataflow_ops.layers.dedup.pointers import CollectedTexts, Pointer
+from dataflow_ops.layers.dedup.stars import unsettled
 from dataflow_ops.protocols import Input, OutputSpec, Partitioning, Side
 from dataflow_ops.settings import JobSettings
 from dataflow_ops.values import Counts, StepResult
-
-WHOLE_WALK = 2_000
-"""Waiting nodes up to which a survivor is compared with all of them; in larger components with those at most
-two verified edges away. Without that, a component costs its square."""
-
-MAX_MOVES = 20_000_000
-"""Survivors times nodes of a component up to which removed documents move to the nearest survivor."""
-
-MAX_SIGNATURES = 100_000
-"""Nodes of a component up to which all their signatures are held (51 MB)."""
-
-_FEW = 4  # nodes below which their signatures are compared one by one
-
-
-@dataclass(frozen=True, slots=True)
-class _Component:
-    """Nodes of one component in survivor order.
-
-    Attributes:
-        pointers: where each node's text is; None for the single node of an exact group.
-        edges: similarity by pair of nodes, smaller first.
-        settled: how many of the first nodes are of the version below.
-    """
-
-    pointers: list[Pointer | None]
-    edges: dict[tuple[int, int], float]
-    settled: int = 0
 
 
 class ConfirmStep:
@@ -64,6 +35,11 @@ class ConfirmStep:
     name = "confirm"
     layer = "dedup"
     partitioned_by: Partitioning = "root_prefix"
+    inputs = (
+        Input("unite", "members", "slice"),
+        Input("unite", "links", "slice"),
+        Input("collect", "texts", "pointer"),
+    )
     outputs = (
         OutputSpec("verdicts", schema.DUPLICATES, "chunk"),
         OutputSpec("removed", columns.REMOVED, "chunk"),
@@ -74,54 +50,51 @@ class ConfirmStep:
 
     def __init__(self, settings: JobSettings) -> None:
         self._settings = settings
-        self.inputs: tuple[Input, ...] = (
-            Input("unite", "members", "slice"),
-            Input("unite", "links", "slice"),
-            Input("gather", "texts", "pointer"),
-        )
-        if base.has_base(settings):
-            self.inputs += (Input("recall", "texts", "pointer"),)
         self._least = settings.dedup.verify.min_similarity
         self._bound = estimate_bound(settings)
 
     def fingerprint(self) -> Mapping[str, object]:
         """Threshold and what a similarity is."""
         return {
-            "step": 2,
+            "step": 3,
             **identity.similarity_fingerprint(self._settings),
             "signatures": identity.signature_id(self._settings),
-            "whole_walk": WHOLE_WALK,
-            "max_moves": [MAX_MOVES, MAX_SIGNATURES],
+            "whole_walk": component.WHOLE_WALK,
+            "max_moves": [component.MAX_MOVES, component.MAX_SIGNATURES],
         }
 
     def run(self, side: Side, start: int) -> Iterator[StepResult]:
         """Decide the components of one prefix.
 
         Raises:
-            CorruptOutput: a gathered text is not the one its pointer means.
+            CorruptOutput: a collected text is not the one its pointer means.
             FingerprintMismatch: signatures of different making came together.
         """
         members = side.table("unite", "members").combine_chunks()
         if members.num_rows == 0:
             yield StepResult()
             return
-        texts = GatheredTexts(side, identity.signature_id(self._settings), side.memory_budget // 4)
+        texts = CollectedTexts(side, identity.signature_id(self._settings), side.memory_budget // 4)
         n = members.num_rows
         root, node = _labels(members)
-        survivor_of = np.arange(n, dtype=np.int64)
-        similarities = np.ones(n)
-        links = _links(side, members, node)
-        bounds = np.concatenate([[0], np.flatnonzero(root[1:] != root[:-1]) + 1, [n]]).tolist()
+        links = _links(side, members)
+        of_base = columns.numbers(members, "order_hi") == order.BASE
+        # As it is in stars; the others follow.
+        survivor_of = root.copy()
+        similarities = _to_best(root, links)[node]
+        left = unsettled(root, node, links.a, of_base)
+        edges = links.by_root(left)
         compared = 0
-        for first, last in pairwise(bounds):
+        for first in np.flatnonzero(left).tolist():
+            last = int(np.searchsorted(root, first, "right"))
             heads = np.unique(node[first:last])  # row of each node's first member
-            component = _component(members, node, heads, first, last, links)
-            found, values, more = self._decide(component, texts, side.checkpoint)
-            compared += more
+            one = _component(members, node, heads, first, last, edges[first])
+            walk = Walk(one, texts, self._least, self._bound, side.checkpoint)
+            found, values = decide(one, walk)
+            compared += walk.compared
             at = np.searchsorted(heads, node[first:last])
             survivor_of[first:last] = heads[np.array(found)][at]
             similarities[first:last] = np.array(values)[at]
-        of_base = columns.numbers(members, "order_hi") == order.BASE
         removed = (survivor_of != np.arange(n)) & ~of_base
         own = n - int(of_base.sum())
         near = removed & (survivor_of != node)
@@ -137,141 +110,6 @@ class ConfirmStep:
             metrics={"confirm_compared": compared, "confirm_slices_read": texts.read},
         )
 
-    def _decide(
-        self, component: _Component, texts: GatheredTexts, ask: Callable[[], None]
-    ) -> tuple[list[int], list[float], int]:
-        """Survivor of each node, its similarity, and how many pairs had to be compared here."""
-        ask()
-        n = len(component.pointers)
-        if n == 1:
-            return [0], [1.0], 0
-        walk = _Walk(component, texts, self._least, self._bound, ask)
-        survivor, values = list(range(n)), [1.0] * n
-        survivors = []
-        # Documents of the version below come first. They stay, and are not held against each other.
-        settled = component.settled
-        waiting = set(range(settled, n))
-        for best in range(n):
-            if best >= settled and best not in waiting:
-                continue
-            waiting.discard(best)
-            survivors.append(best)
-            near = waiting if len(waiting) <= WHOLE_WALK else walk.within_two_edges(best) & waiting
-            for other in walk.worth_comparing(best, sorted(near)):
-                value = walk.similarity(best, other)
-                if value > 0.0:
-                    survivor[other], values[other] = best, value
-                    waiting.discard(other)
-        if 1 < len(survivors) <= MAX_MOVES // n and n <= MAX_SIGNATURES:
-            _move_to_nearest(walk, survivors, survivor, values)
-        return survivor, values, walk.compared
-
-
-class _Walk:
-    """Similarities inside one component: known from an edge, else compared once.
-
-    Args:
-        component: its nodes and edges.
-        texts: where their texts are.
-        least: threshold of edit similarity.
-        bound: fewest equal positions of two signatures worth comparing.
-        ask: called before each comparison.
-    """
-
-    def __init__(
-        self,
-        component: _Component,
-        texts: GatheredTexts,
-        least: float,
-        bound: int,
-        ask: Callable[[], None],
-    ) -> None:
-        self._component, self._texts, self._least, self._bound = component, texts, least, bound
-        self._ask = ask
-        self._signed: tuple[U32, I64] | None = None
-        self._known = dict(component.edges)
-        self._neighbours: dict[int, set[int]] | None = None
-        self.compared = 0
-
-    def similarity(self, a: int, b: int) -> float:
-        """Edit similarity of two nodes, 0.0 below the threshold."""
-        pair = (min(a, b), max(a, b))
-        value = self._known.get(pair)
-        if value is None:
-            value = self._compare(a, b)
-            self._known[pair] = value
-        return value
-
-    def within_two_edges(self, node: int) -> set[int]:
-        """Nodes joined to this one by a verified edge or by two."""
-        if self._neighbours is None:
-            self._neighbours = {}
-            for a, b in self._component.edges:
-                self._neighbours.setdefault(a, set()).add(b)
-                self._neighbours.setdefault(b, set()).add(a)
-        first = self._neighbours.get(node, set())
-        return first.union(*(self._neighbours[other] for other in first))
-
-    def worth_comparing(self, a: int, others: list[int]) -> list[int]:
-        """Of some nodes those joined to one by an edge, or whose signatures don't speak against it."""
-        if len(others) < _FEW or len(self._component.pointers) > MAX_SIGNATURES:
-            return others
-        equal = self.agreements(a)
-        return [b for b in others if not 0 <= equal[b] < self._bound or (min(a, b), max(a, b)) in self._known]
-
-    def agreements(self, a: int) -> I64:
-        """Equal signature positions of one node with every node; -1 where signatures say nothing."""
-        self._ask()
-        signatures, shingles = self._signatures()
-        equal = minhash.agreements(signatures, np.arange(len(signatures)), a)
-        return np.where(shingles == shingles[a], equal, -1)
-
-    def _compare(self, a: int, b: int) -> float:
-        self._ask()
-        one, two = self._text(a), self._text(b)
-        expected = 1.0
-        if one.shingle == two.shingle:
-            equal = int(np.count_nonzero(one.signature == two.signature))
-            if equal < self._bound:
-                return 0.0
-            expected = expected_similarity(equal / len(one.signature), one.shingle)
-        self.compared += 1
-        return similarity(one.text, two.text, self._least, expected)
-
-    def _signatures(self) -> tuple[U32, I64]:
-        if self._signed is None:
-            texts = [self._text(i) for i in range(len(self._component.pointers))]
-            self._signed = (
-                np.stack([t.signature for t in texts]),
-                np.array([t.shingle for t in texts], np.int64),
-            )
-        return self._signed
-
-    def _text(self, i: int) -> KeyText:
-        at = self._component.pointers[i]
-        assert at is not None, "a node beside others was gathered, or it would have no edge"
-        return self._texts.get(at)
-
-
-def _move_to_nearest(walk: _Walk, survivors: list[int], survivor: list[int], values: list[float]) -> None:
-    """Give each removed node the most similar survivor of its component, not the first one that would do.
-
-    Only survivors whose signature is nearer than the present one's are compared.
-    """
-    nearest = np.full(len(survivor), -1, np.int64)
-    given = np.array(survivor)
-    for s in survivors:
-        mine = given == s
-        nearest[mine] = walk.agreements(s)[mine]
-    for s in survivors:
-        agreement = walk.agreements(s)
-        for node in np.flatnonzero(agreement > nearest).tolist():
-            if survivor[node] not in (s, node):
-                value = walk.similarity(s, node)
-                if value > values[node]:
-                    survivor[node], values[node] = s, value
-                    nearest[node] = agreement[node]
-
 
 def _labels(members: pa.Table) -> tuple[I64, I64]:
     """Root and node of each member as the row (in ``members``) of their first member."""
@@ -286,11 +124,27 @@ def _labels(members: pa.Table) -> tuple[I64, I64]:
     return by_own[np.searchsorted(place, root_id)], by_own[np.searchsorted(place, node_id)]
 
 
-def _links(side: Side, members: pa.Table, node: I64) -> dict[int, list[tuple[int, int, float]]]:
-    """Edges by the row of their component's root, ends as rows of members."""
+@dataclass(frozen=True, slots=True)
+class _Links:
+    """Verified pairs of nodes, by row of ``members``: root of their component, better end, other end."""
+
+    root: I64
+    a: I64
+    b: I64
+    similarity: F64
+
+    def by_root(self, wanted: npt.NDArray[np.bool_]) -> dict[int, list[tuple[int, int, float]]]:
+        """Pairs of the wanted components."""
+        found: dict[int, list[tuple[int, int, float]]] = {r: [] for r in np.flatnonzero(wanted).tolist()}
+        mine = wanted[self.root]
+        columns_ = (self.root[mine], self.a[mine], self.b[mine], self.similarity[mine])
+        for r, a, b, value in zip(*(c.tolist() for c in columns_), strict=True):
+            found[r].append((a, b, value))
+        return found
+
+
+def _links(side: Side, members: pa.Table) -> _Links:
     links = side.table("unite", "links")
-    if links.num_rows == 0:
-        return {}
     own, root, a, b = columns.address_ids(
         (columns.numbers(members, "chunk"), columns.numbers(members, "row")),
         *(
@@ -300,40 +154,36 @@ def _links(side: Side, members: pa.Table, node: I64) -> dict[int, list[tuple[int
     )
     by_own = np.argsort(own)
     place = own[by_own]
-    ends = [by_own[np.searchsorted(place, ids)].tolist() for ids in (root, a, b)]
-    found: dict[int, list[tuple[int, int, float]]] = {}
-    for r, x, y, value in zip(*ends, columns.numbers(links, "similarity").tolist(), strict=True):
-        found.setdefault(r, []).append((x, y, value))
+    heads, better, other = (by_own[np.searchsorted(place, ids)] for ids in (root, a, b))
+    return _Links(heads, better, other, columns.numbers(links, "similarity"))
+
+
+def _to_best(root: I64, links: _Links) -> F64:
+    """Similarity of each node to its component's best where an edge tells it, 1.0 elsewhere."""
+    found = np.ones(len(root))
+    of_best = links.a == links.root
+    found[links.b[of_best]] = links.similarity[of_best]
     return found
 
 
 def _component(
-    members: pa.Table,
-    node: I64,
-    heads: I64,
-    first: int,
-    last: int,
-    links: dict[int, list[tuple[int, int, float]]],
-) -> _Component:
-    pointers: list[Pointer | None] = [None] * len(heads)
-    if len(heads) > 1:
-        rows = members.slice(first, last - first)
-        block = columns.numbers(rows, "block")
-        gathered = np.flatnonzero(block >= 0)
-        at = np.searchsorted(heads, node[first + gathered])
-        chunk, row, sha1 = (rows.column(c) for c in ("chunk", "row", "sha1"))
-        of_base = columns.numbers(rows, "order_hi") == order.BASE
-        for i, place in zip(gathered.tolist(), at.tolist(), strict=True):
-            if pointers[place] is None:
-                pointers[place] = Pointer(
-                    chunk[i].as_py(), row[i].as_py(), int(block[i]), sha1[i].as_py(), bool(of_base[i])
-                )
+    members: pa.Table, node: I64, heads: I64, first: int, last: int, links: list[tuple[int, int, float]]
+) -> Component:
+    rows = members.slice(first, last - first)
+    block = columns.numbers(rows, "block")
+    gathered = np.flatnonzero(block >= 0)
+    nodes, which = np.unique(np.searchsorted(heads, node[first + gathered]), return_index=True)
+    assert len(nodes) == len(heads), "a node beside others was gathered, or it would have no edge"
+    chosen = gathered[which]
+    chunk, row = columns.numbers(rows, "chunk")[chosen], columns.numbers(rows, "row")[chosen]
+    sha1 = rows.column("sha1").take(pa.array(chosen)).to_pylist()
+    places = zip(chunk.tolist(), row.tolist(), block[chosen].tolist(), sha1, strict=True)
     edges = {}
-    for a, b, value in links.get(first, ()):
+    for a, b, value in links:
         x, y = int(np.searchsorted(heads, a)), int(np.searchsorted(heads, b))
         edges[min(x, y), max(x, y)] = value
     settled = int((columns.numbers(members, "order_hi")[heads] == order.BASE).sum())
-    return _Component(pointers, edges, settled)
+    return Component([Pointer(*place) for place in places], edges, settled)
 
 
 def _tables(

@@ -1,8 +1,9 @@
-"""Key texts by pointer: read from the gathered files on demand, checked, within a bound of memory."""
+"""Key texts of a root range by pointer: read from the collected files, checked, in bounded memory."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha1
 
@@ -10,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from dataflow_ops.errors import CorruptOutput
-from dataflow_ops.kernels.arrow import U32, U64
-from dataflow_ops.kernels.digest import prefix_of
+from dataflow_ops.kernels.arrow import I64, U32
 from dataflow_ops.layers.dedup import columns, identity
 from dataflow_ops.protocols import Side
 from dataflow_ops.schema import chunk_name
@@ -19,26 +19,24 @@ from dataflow_ops.schema import chunk_name
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """Where a gathered (``recalled``: of the version below) text is, and what its SHA-1 must be."""
+    """Which document's text it is, from which block it was collected, and what its SHA-1 must be."""
 
     chunk: int
     row: int
     block: int
     sha1: bytes
-    recalled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class KeyText:
-    """A gathered text with its signature."""
+class _Slice:
+    """Rows collected from one block, and where each document stands in them."""
 
-    text: str
-    signature: U32
-    shingle: int
+    table: pa.Table
+    at: dict[tuple[int, int], int]
 
 
-class GatheredTexts:
-    """Reads slices of ``gather.texts`` and ``recall.texts``; keeps those used last, up to a number of bytes.
+class CollectedTexts:
+    """Reads slices of ``collect.texts``; keeps those used last, up to a number of bytes.
 
     Args:
         side: where to read.
@@ -48,13 +46,13 @@ class GatheredTexts:
 
     def __init__(self, side: Side, made_by: str, budget: int) -> None:
         self._side, self._made_by, self._budget = side, made_by, budget
-        self._slices: OrderedDict[tuple[str, str, int], pa.Table] = OrderedDict()
+        self._slices: OrderedDict[int, _Slice] = OrderedDict()
         self._held = 0
-        self._texts: OrderedDict[Pointer, KeyText] = OrderedDict()
+        self._texts: OrderedDict[Pointer, str] = OrderedDict()
         self._characters = 0
         self.read = 0
 
-    def get(self, at: Pointer) -> KeyText:
+    def text(self, at: Pointer) -> str:
         """The text at a pointer.
 
         Raises:
@@ -65,54 +63,61 @@ class GatheredTexts:
         if known is not None:
             self._texts.move_to_end(at)
             return known
-        found = self._read(at)
-        self._texts[at] = found
-        self._characters += len(found.text)
+        found, i = self._row(at)
+        text = str(found.table.column("key_text")[i].as_py())
+        digest = sha1(text.encode(), usedforsecurity=False).digest()
+        if digest != at.sha1:
+            raise CorruptOutput(f"{_named(at)}: its SHA-1 is {digest.hex()}, not {at.sha1.hex()}")
+        self._texts[at] = text
+        self._characters += len(text)
         while 4 * self._characters > self._budget and len(self._texts) > 1:
             _, oldest = self._texts.popitem(last=False)
-            self._characters -= len(oldest.text)
-        return found
+            self._characters -= len(oldest)
+        return text
 
-    def _read(self, at: Pointer) -> KeyText:
-        table = self._slice(at)
-        rows, first = columns.numbers(table, "row"), 0
-        if at.recalled:
-            # One slice holds a range of the base's chunks, in ascending order.
-            first, last = _between(columns.numbers(table, "chunk"), at.chunk)
-            rows = rows[first:last]
-        i = int(np.searchsorted(rows, at.row))
-        where = f"gathered text of chunk {chunk_name(at.chunk)}, row {at.row}, block {at.block}"
-        if i == len(rows) or rows[i] != at.row:
-            raise CorruptOutput(f"{where}: missing")
-        i += first
-        text = str(table.column("key_text")[i].as_py())
-        found = sha1(text.encode(), usedforsecurity=False).digest()
-        if found != at.sha1:
-            raise CorruptOutput(f"{where}: its SHA-1 is {found.hex()}, not {at.sha1.hex()}")
-        signature = np.frombuffer(table.column("signature")[i].as_py(), np.uint32)
-        return KeyText(text, signature, int(table.column("shingle")[i].as_py()))
+    def signatures(self, pointers: Sequence[Pointer]) -> tuple[U32, I64]:
+        """Signatures, uint32 of shape ``(n, k)``, and shingle sizes, int64 of shape ``(n,)``.
 
-    def _slice(self, at: Pointer) -> pa.Table:
-        step, partition = "gather", chunk_name(at.chunk)
-        if at.recalled:
-            ranges = self._side.numbers.blocks
-            step, partition = "recall", str(prefix_of(np.array([at.chunk], np.uint64), ranges)[0])
-        key = (step, partition, at.block)
-        if key in self._slices:
-            self._slices.move_to_end(key)
-            return self._slices[key]
-        table = self._side.lookup(step, "texts", partition, str(at.block)).combine_chunks()
-        identity.check_signatures(self._made_by, table, f"{step} of {partition}, block {at.block}")
-        self._slices[key] = table
+        Raises:
+            CorruptOutput, FingerprintMismatch: as for :meth:`text`.
+        """
+        by_block = sorted(range(len(pointers)), key=lambda i: pointers[i].block)
+        signatures: U32 | None = None
+        shingles = np.empty(len(pointers), np.int64)
+        for i in by_block:
+            found, row = self._row(pointers[i])
+            value = np.frombuffer(found.table.column("signature")[row].as_py(), np.uint32)
+            if signatures is None:
+                signatures = np.empty((len(pointers), len(value)), np.uint32)
+            signatures[i] = value
+            shingles[i] = found.table.column("shingle")[row].as_py()
+        return np.empty((0, 0), np.uint32) if signatures is None else signatures, shingles
+
+    def _row(self, at: Pointer) -> tuple[_Slice, int]:
+        found = self._slice(at.block)
+        i = found.at.get((at.chunk, at.row))
+        if i is None:
+            raise CorruptOutput(f"{_named(at)}: missing")
+        return found, i
+
+    def _slice(self, block: int) -> _Slice:
+        known = self._slices.get(block)
+        if known is not None:
+            self._slices.move_to_end(block)
+            return known
+        table = self._side.lookup("collect", "texts", str(block), self._side.partition).combine_chunks()
+        identity.check_signatures(self._made_by, table, f"what was collected from block {block}")
+        places = zip(
+            columns.numbers(table, "chunk").tolist(), columns.numbers(table, "row").tolist(), strict=True
+        )
+        found = self._slices[block] = _Slice(table, {place: i for i, place in enumerate(places)})
         self._held += table.nbytes
         self.read += 1
         while self._held > self._budget and len(self._slices) > 1:
             _, oldest = self._slices.popitem(last=False)
-            self._held -= oldest.nbytes
-        return table
+            self._held -= oldest.table.nbytes
+        return found
 
 
-def _between(chunks: U64, chunk: int) -> tuple[int, int]:
-    """Where the rows of one chunk stand in an ascending column."""
-    at = np.uint64(chunk)
-    return int(np.searchsorted(chunks, at, "left")), int(np.searchsorted(chunks, at, "right"))
+def _named(at: Pointer) -> str:
+    return f"collected text of chunk {chunk_name(at.chunk)}, row {at.row}, block {at.block}"

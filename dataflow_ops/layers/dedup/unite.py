@@ -11,11 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from dataflow_ops.kernels.arrow import I64
+from dataflow_ops.kernels.arrow import F64, I64
 from dataflow_ops.kernels.bands import mix_rows
 from dataflow_ops.kernels.digest import leading_u64, prefix_of
 from dataflow_ops.kernels.unionfind import components
 from dataflow_ops.layers.dedup import columns, order
+from dataflow_ops.layers.dedup.stars import unsettled
 from dataflow_ops.protocols import Input, OutputSpec, Partitioning, Side
 from dataflow_ops.settings import JobSettings
 from dataflow_ops.values import StepResult
@@ -35,7 +36,7 @@ class _Documents:
 
 
 class UniteStep:
-    """Reduce over everything. Outputs ``members`` and ``links``, both sliced by root prefix."""
+    """Reduce over everything. Outputs ``members`` and ``links`` by root prefix, and ``asked`` by block."""
 
     name = "unite"
     layer = "dedup"
@@ -48,6 +49,7 @@ class UniteStep:
     outputs = (
         OutputSpec("members", columns.MEMBERS, "root_prefix"),
         OutputSpec("links", columns.LINKS, "root_prefix"),
+        OutputSpec("asked", columns.ASKED, "block"),
     )
 
     def __init__(self, settings: JobSettings) -> None:
@@ -55,7 +57,7 @@ class UniteStep:
 
     def fingerprint(self) -> Mapping[str, object]:
         """No setting acts here."""
-        return {"step": 3}
+        return {"step": 4}
 
     def run(self, side: Side, start: int) -> Iterator[StepResult]:
         """Find the components."""
@@ -81,14 +83,17 @@ class UniteStep:
         root = components(n, np.concatenate([node, a]), np.concatenate([np.arange(n), b]))
         sizes = np.bincount(root, minlength=n)
         side.checkpoint()
-        home = _homes(documents.table, root, side.numbers.blocks)
-        block = _blocks(documents, nodes, node_id, home)
-        members = _members(documents.table, block, node, root, side.numbers.root_prefixes)
+        block = _blocks(documents, nodes, node_id)
+        home = _homes(documents.table, root, side.numbers.root_prefixes)
+        members = _members(documents.table, block, node, root, home, side.numbers.root_prefixes)
         side.checkpoint()
+        pairs, similarity = _pairs(edges, a, b, root)
+        asked = _asked(documents.table, pairs, node, root, block, home, side.numbers.blocks)
         yield StepResult(
             outputs={
                 "members": members,
-                "links": _links(documents.table, edges, a, b, root, side.numbers.root_prefixes),
+                "links": _links(documents.table, pairs, similarity, root, home, side.numbers.root_prefixes),
+                "asked": asked,
             },
             metrics={
                 "components": int(np.count_nonzero(sizes)),
@@ -109,27 +114,26 @@ def _documents(groups: pa.Table, member_id: I64, nodes: pa.Table, node_id: I64) 
     return _Documents(table.take(pa.array(by_order)), ids, np.argsort(ids))
 
 
-def _homes(documents: pa.Table, root: I64, blocks: int) -> I64:
-    """The block of each document's root, as ``match`` chose it: most texts of a component are there."""
+def _homes(documents: pa.Table, root: I64, ranges: int) -> I64:
+    """The range of each document's root: by the root's text, not by its address, since its row may move with
+    every file added to its chunk.
+    """
     key = leading_u64(columns.binary_rows(documents, "sha1"))
-    found: I64 = prefix_of(mix_rows(key), blocks)[root]
+    found: I64 = prefix_of(mix_rows(key), ranges)[root]
     return found
 
 
-def _blocks(documents: _Documents, nodes: pa.Table, node_id: I64, home: I64) -> I64:
-    """In which block each document's text is read: its root's, where it was gathered for that, else the first
-    that has it; -1: in none.
-    """
+def _blocks(documents: _Documents, nodes: pa.Table, node_id: I64) -> I64:
+    """In which block each document's text is read: the first that has it; -1: in none."""
     at = documents.find(node_id)
     block = columns.numbers(nodes, "block").astype(np.int64)
-    by_choice = np.lexsort((block, block != home[at], at))
-    at, block = at[by_choice], block[by_choice]
-    found: I64 = np.full(len(home), -1, np.int64)
-    found[at[::-1]] = block[::-1]  # of several the last assignment holds: the first choice
+    found: I64 = np.full(len(documents.ids), np.iinfo(np.int64).max, np.int64)
+    np.minimum.at(found, at, block)
+    found[found == np.iinfo(np.int64).max] = -1
     return found
 
 
-def _members(documents: pa.Table, block: I64, node: I64, root: I64, ranges: int) -> pa.Table:
+def _members(documents: pa.Table, block: I64, node: I64, root: I64, home: I64, ranges: int) -> pa.Table:
     by_root = np.lexsort((np.arange(len(root)), node, root))
     chunk, row = columns.numbers(documents, "chunk"), columns.numbers(documents, "row")
     heads = [values[which[by_root]] for which in (root, node) for values in (chunk, row)]
@@ -137,25 +141,47 @@ def _members(documents: pa.Table, block: I64, node: I64, root: I64, ranges: int)
     arrays = [pa.array(h) for h in heads] + [c.combine_chunks() for c in rest.columns]
     arrays.append(pa.array(block[by_root]))
     table = pa.Table.from_arrays(arrays, schema=columns.MEMBERS)
-    return table.append_column("slice", _slices(documents, root[by_root], ranges))
+    return table.append_column("slice", columns.prefix_slices(home[by_root], ranges))
 
 
-def _links(documents: pa.Table, edges: pa.Table, a: I64, b: I64, root: I64, ranges: int) -> pa.Table:
+def _pairs(edges: pa.Table, a: I64, b: I64, root: I64) -> tuple[tuple[I64, I64], F64]:
+    """Verified pairs of nodes, smaller first, each once with the best similarity, by component."""
     first, second = np.minimum(a, b), np.maximum(a, b)
     similarity = columns.numbers(edges, "similarity")
     by_pair = np.lexsort((-similarity, second, first, root[first]))
     first, second, similarity = first[by_pair], second[by_pair], similarity[by_pair]
     new = first != second  # an edge inside an exact group says nothing
     new[1:] &= (first[1:] != first[:-1]) | (second[1:] != second[:-1])
-    first, second, similarity = first[new], second[new], similarity[new]
+    return (first[new], second[new]), similarity[new]
+
+
+def _links(
+    documents: pa.Table, pairs: tuple[I64, I64], similarity: F64, root: I64, home: I64, ranges: int
+) -> pa.Table:
+    first, second = pairs
     chunk, row = columns.numbers(documents, "chunk"), columns.numbers(documents, "row")
     ends = [values[which] for which in (root[first], first, second) for values in (chunk, row)]
     table = pa.Table.from_arrays([pa.array(v) for v in (*ends, similarity)], schema=columns.LINKS)
-    return table.append_column("slice", _slices(documents, root[first], ranges))
+    return table.append_column("slice", columns.prefix_slices(home[first], ranges))
 
 
-def _slices(documents: pa.Table, root: I64, ranges: int) -> pa.Array:
-    """By the root's text, as blocks are: who decides over a range of roots reads the block of that number,
-    and little of the others. Not by its address: its row may move with every file added to its chunk.
-    """
-    return columns.prefix_slices(_homes(documents, root, ranges), ranges)
+def _asked(
+    documents: pa.Table, pairs: tuple[I64, I64], node: I64, root: I64, block: I64, home: I64, blocks: int
+) -> pa.Table:
+    """One text of each node of the components in which ``confirm`` has something to compare."""
+    of_base = columns.numbers(documents, "order_hi") == order.BASE
+    # The first gathered member of a node, as ``confirm`` chooses it.
+    gathered = np.flatnonzero((block >= 0) & unsettled(root, node, pairs[0], of_base)[root])
+    gathered = gathered[np.lexsort((gathered, node[gathered]))]
+    new = np.ones(len(gathered), bool)
+    new[1:] = node[gathered[1:]] != node[gathered[:-1]]
+    who = np.sort(gathered[new])
+    table = pa.Table.from_arrays(
+        [
+            pa.array(columns.numbers(documents, "chunk")[who]),
+            pa.array(columns.numbers(documents, "row")[who]),
+            pa.array(home[who].astype(np.uint32)),
+        ],
+        schema=columns.ASKED,
+    )
+    return table.append_column("slice", columns.prefix_slices(block[who], blocks))

@@ -15,6 +15,7 @@ import pyarrow as pa
 from dataflow_ops import schema
 from dataflow_ops.job_file import parse_job
 from dataflow_ops.layers.dedup import columns
+from dataflow_ops.layers.dedup.collect import CollectStep
 from dataflow_ops.layers.dedup.confirm import ConfirmStep
 from dataflow_ops.layers.dedup.exact import ExactStep
 from dataflow_ops.layers.dedup.gather import GatherStep
@@ -28,7 +29,7 @@ from dataflow_ops.settings import JobSettings
 from dataflow_ops.timing import IntervalSettings
 from dataflow_ops.values import Counts, Numbers, StepResult
 
-STEPS = (SignStep, ExactStep, MatchStep, GatherStep, VerifyStep, UniteStep, ConfirmStep)
+STEPS = (SignStep, ExactStep, MatchStep, GatherStep, VerifyStep, UniteStep, CollectStep, ConfirmStep)
 CHUNK_IDS = 1000  # the first chunk's; later ones count down, so that order of id is not order of arrival
 NUMBERS = Numbers(key_prefixes=4, band_prefixes=4, blocks=4, root_prefixes=2, shard_groups=1)
 

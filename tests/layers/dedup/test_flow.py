@@ -15,7 +15,7 @@ from dataflow_ops.errors import ConservationError, CorruptOutput, FingerprintMis
 from dataflow_ops.job_file import parse_job
 from dataflow_ops.kernels.fold import fold_text
 from dataflow_ops.kernels.similarity import similarity
-from dataflow_ops.layers.dedup import confirm, identity
+from dataflow_ops.layers.dedup import component, identity
 from dataflow_ops.layers.dedup.match import MatchStep
 from dataflow_ops.protocols import MapStep, RunStep
 from dataflow_ops.settings import JobSettings
@@ -213,8 +213,8 @@ def test_large_components_keep_the_guarantee(monkeypatch: pytest.MonkeyPatch) ->
     """With the whole walk off, only nodes within two edges are compared: fewer found, none unverified."""
     table = documents(family(21, [8, 8, 8, 6, 4]))
     whole = Flow(job()).run(cut(table, [11]))
-    monkeypatch.setattr(confirm, "WHOLE_WALK", 0)
-    monkeypatch.setattr(confirm, "MAX_MOVES", 0)
+    monkeypatch.setattr(component, "WHOLE_WALK", 0)
+    monkeypatch.setattr(component, "MAX_MOVES", 0)
     outcome = Flow(job()).run(cut(table, [11]))
     check(outcome, table)
     assert outcome.metrics["confirm_compared"] <= whole.metrics["confirm_compared"]
@@ -250,9 +250,9 @@ def test_copies_near_the_script_line_still_meet() -> None:
 
 def test_changed_gathered_text_is_noticed() -> None:
     def tamper(store: Store, step: str) -> None:
-        if step != "unite":
+        if step != "collect":
             return
-        for slices in store.parts["gather", "texts"].values():
+        for slices in store.parts["collect", "texts"].values():
             for handles in slices.values():
                 handles[:] = [
                     t.set_column(
@@ -262,13 +262,41 @@ def test_changed_gathered_text_is_noticed() -> None:
                     )
                     for t in handles
                 ]
-        for slices in store.parts["unite", "links"].values():
-            for name in slices:
-                slices[name] = []
 
-    texts = family(3, [1])
     with pytest.raises(CorruptOutput, match="SHA-1"):
-        Flow(job(), tamper=tamper).run([documents([texts[0], texts[0] + " x"])])
+        Flow(job(), tamper=tamper).run([documents(family(21, [8, 8, 8, 6, 4]))])
+
+
+def test_lost_collected_text_is_noticed() -> None:
+    def tamper(store: Store, step: str) -> None:
+        if step == "collect":
+            store.parts["collect", "texts"].clear()
+
+    with pytest.raises(CorruptOutput, match="missing"):
+        Flow(job(), tamper=tamper).run([documents(family(21, [8, 8, 8, 6, 4]))])
+
+
+def test_lost_gathered_text_is_noticed_when_it_is_collected() -> None:
+    def tamper(store: Store, step: str) -> None:
+        if step == "unite":
+            store.parts["gather", "texts"].clear()
+
+    with pytest.raises(ConservationError, match="are not there"):
+        Flow(job(), tamper=tamper).run([documents(family(21, [8, 8, 8, 6, 4]))])
+
+
+def test_texts_of_stars_are_not_collected() -> None:
+    """A group whose members were all compared with the best already has nothing left to compare."""
+    text = family(3, [1])[0]
+    table = documents([text + " as it is", *(text + end for end in (" x", " y", " z", " z"))])
+    outcome = Flow(job()).run(cut(table, [2]))
+    assert len(outcome.removed()) == 4
+    assert outcome.metrics["confirm_compared"] == outcome.metrics.get("texts_collected", 0) == 0
+    some = Flow(job()).run([documents([*table["text"].to_pylist(), *family(21, [8, 8, 8, 6, 4])])])
+    members = sum(
+        some.store.load("unite", "members", p, None).num_rows for p in some.store.parts["unite", "members"]
+    )
+    assert 0 < some.metrics["texts_collected"] < members
 
 
 def test_signatures_of_other_making_are_refused() -> None:
@@ -313,7 +341,7 @@ def test_steps_are_what_the_engine_needs() -> None:
 @pytest.mark.parametrize(
     ("change", "moved"),
     [
-        ({"minhash": {"seed": 2}}, {"sign", "match", "gather", "confirm"}),
+        ({"minhash": {"seed": 2}}, {"sign", "match", "gather", "collect", "confirm"}),
         ({"verify": {"min_similarity": 0.9}}, {"verify", "confirm"}),
         ({"verify": {"max_leaders": 9}}, {"verify"}),
         ({"exact": False}, {"exact", "match"}),
