@@ -1,0 +1,1 @@
+"""How cost and memory grow with the corpus: copies that are no near duplicates, and runs over them."""
