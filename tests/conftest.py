@@ -9,7 +9,12 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+# Nothing here asserts a time: a machine that stalls for a second is no fault of what is tested.
+hypothesis.settings.register_profile("dataflow", deadline=None)
+hypothesis.settings.load_profile("dataflow")
 
 # Shared contract suites are imported as tests.…, from whatever folder pytest was started.
 sys.path.insert(0, str(Path(__file__).parents[1]))

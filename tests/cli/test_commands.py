@@ -143,7 +143,7 @@ def test_overrides_wait_for_approval_and_rollback_goes_back(
     told = dataflow("versions", "history", "--home", own_home).out
     assert ("built, waits" in told, "published" in told) == (True, True), "the first one became current"
     done = dataflow("versions", "approve", second["version"], "--home", own_home, "--json").json
-    assert done == {"current": second["version"], "event": "no_airflow"}
+    assert done == {"current": second["version"], "event": "no_airflow", "lacking": []}
     back = dataflow("versions", "rollback", first["version"], "--home", own_home)
     assert (back.code, first["version"] in back.out) == (0, True)
     again = dataflow("run", job, *strict, "--promote", "--json").json
