@@ -12,16 +12,16 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-# Nothing here asserts a time: a machine that stalls for a second is no fault of what is tested.
-hypothesis.settings.register_profile("dataflow", deadline=None)
-hypothesis.settings.load_profile("dataflow")
-
 # Shared contract suites are imported as tests.…, from whatever folder pytest was started.
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from dataflow_ops.state.migrate import migrate
 from dataflow_ops.state.store import StateStore
 from tests.state.postgres_server import PostgresServer, find_binaries, shared_server, stop_server
+
+# Nothing here asserts a time: a machine that stalls for a second is no fault of what is tested.
+hypothesis.settings.register_profile("dataflow", deadline=None)
+hypothesis.settings.load_profile("dataflow")
 
 _FOLDER = "DATAFLOW_TEST_POSTGRES_FOLDER"
 
