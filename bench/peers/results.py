@@ -1,0 +1,254 @@
+"""Rows to ``RESULTS.md`` and its plot."""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bench.peers.environments import LEFT_OUT, PEERS, versions_of
+from bench.peers.notes import NOTES
+from bench.peers.plot import Bar, draw
+from bench.peers.stages import OURS, STAGES, Stage
+
+Row = dict[str, Any]
+BARS = {"minhash": 20, "repetition": 20}
+"""How many times the CPU time of the best peer must be ours, by stage."""
+
+
+class Report(NamedTuple):
+    """The page and the plot that it shows."""
+
+    text: str
+    plot: str
+
+
+class Line(NamedTuple):
+    """Medians of one tool in one stage, per document; what the first round decided."""
+
+    title: str
+    peer: str
+    rounds: int
+    work: float
+    spread: tuple[float, float]
+    whole: float
+    peak_mb: float
+    judged: Row
+
+
+def report(rows: list[Row], parts: dict[str, Row]) -> Report:
+    """The results on each part of the corpus that our newest version was measured on, the largest first."""
+    good = [row for row in rows if not row.get("failed")]
+    mine = [row for row in good if row["peer"] == OURS]
+    if not mine:
+        return Report("# Against other tools\n\nNothing has been measured yet.\n", draw([]))
+    version = mine[-1]["version"]
+    at = {row["documents_of"] for row in mine if row["version"] == version} & parts.keys()
+    ordered = sorted(at, key=lambda of: -parts[of]["all"])
+    text = [*_head(version, rows), ""]
+    bars: list[Bar] = []
+    for of in ordered:
+        here = [r for r in good if r["documents_of"] == of and (r["peer"] != OURS or r["version"] == version)]
+        lines = {stage.name: _lines(stage, here) for stage in STAGES}
+        text += _part(parts[of], lines)
+        bars = bars or [
+            Bar(stage.title, line.title, line.work, line.peer == OURS)
+            for stage in STAGES
+            for line in lines[stage.name]
+        ]
+    text += ["## What is not comparable, and why", "", *(f"- {note}" for note in NOTES), ""]
+    text += ["Not run:", "", *(f"- {name}: {why}." for name, why in LEFT_OUT.items())]
+    text += [f"- {line}" for line in _failures(rows, good)]
+    return Report("\n".join(text) + "\n", draw(bars))
+
+
+def _head(version: str, rows: Sequence[Row]) -> list[str]:
+    loads = [row["load"] for row in rows]
+    versions = "; ".join(", ".join(versions_of(peer)) for peer in PEERS if _installed(peer))
+    return [
+        "# Against other tools",
+        "",
+        "Made by `python -m bench.peers`: the same documents, the same core, in turn; medians.",
+        "",
+        "![CPU time per document and stage](peers/results.svg)",
+        "",
+        f"Machine: {_cpu()}, {os.cpu_count()} cores, {platform.system()} {platform.release()},"
+        f" Python {platform.python_version()}; load before the runs {min(loads):.1f} to {max(loads):.1f}.",
+        f"Ours: {version}. Theirs: {versions}.",
+        "",
+        "**work** is CPU time from the first document to the last decision: for ours what all tasks of the"
+        " layer took in the engine, for theirs from the moment that imports (and, where the tool loads first,"
+        " loading) are over. **whole** is CPU time of all processes, start and imports included; ours adds"
+        " planning, state and the worker's start, theirs loading. Both are microseconds per document."
+        " Nobody's writing of the surviving texts is in **work**. **peak** is the resident memory of the"
+        " largest process.",
+    ]
+
+
+def _part(about: Row, lines: dict[str, list[Line]]) -> list[str]:
+    mean = about["characters"] / about["all"]
+    text = [
+        f"## {about['all']:,} documents",
+        "",
+        f"{about['bytes'] / 1e6:,.0f} MB, {mean:,.0f} characters on average;"
+        f" {about['english']:,} documents are English.",
+        "",
+    ]
+    for stage in STAGES:
+        found = lines[stage.name]
+        if len(found) > 1 and found[0].peer == OURS:
+            text += _stage(stage, found)
+    return text
+
+
+def _stage(stage: Stage, lines: list[Line]) -> list[str]:
+    mine = lines[0]
+    text = [
+        f"### {stage.title}",
+        "",
+        "| tool | work | (lowest to highest) | × ours | whole | × ours | peak MB | rounds |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for line in lines:
+        low, high = line.spread
+        text.append(
+            f"| {line.title} | {_us(line.work)} | {_us(low)} to {_us(high)} | {line.work / mine.work:,.1f} |"
+            f" {_us(line.whole)} | {line.whole / mine.whole:,.1f} | {line.peak_mb:,.0f} | {line.rounds} |"
+        )
+    text.append("")
+    if stage.name in BARS:
+        text += [_bar(BARS[stage.name], mine, lines[1:]), ""]
+    text += _duplicates(lines) if stage.dedup else _refusals(lines)
+    return text
+
+
+def _bar(bar: int, mine: Line, others: Sequence[Line]) -> str:
+    best = min(others, key=lambda line: line.work)
+    tools = [line for line in others if "library" not in line.title]
+    tool = min(tools, key=lambda line: line.work)
+    said = f"Best peer: {tool.title}, {tool.work / mine.work:,.1f} × ours"
+    said += f" ({_verdict(tool.work / mine.work >= bar)}, the bar is {bar} ×)."
+    if best is not tool:
+        said += f" Best library: {best.title}, {best.work / mine.work:,.1f} × ours."
+    return said
+
+
+def _duplicates(lines: Sequence[Line]) -> list[str]:
+    judged = [line for line in lines if line.judged]
+    if not judged:
+        return []
+    labels = sorted({label for line in judged for label in line.judged["labels"]})
+    mine = judged[0]
+    copies = {label: mine.judged["labels"].get(label, {}).get("copies", 0) for label in labels}
+    text = [
+        "Copies found, in per cent: in one group with what they were made from / one of the two gone."
+        " **unlike**: removed documents whose survivor is less than 0.8 similar to them, of those checked.",
+        "",
+        "| tool | " + " | ".join(f"{label} ({copies[label]})" for label in labels) + " | removed | unlike |",
+        "|---|" + "---:|" * (len(labels) + 2),
+    ]
+    for line in judged:
+        cells = [_found(line.judged["labels"].get(label, {})) for label in labels]
+        checked = line.judged.get("checked")
+        wrong = "–" if checked is None else f"{line.judged['unlike']:,} of {checked:,}"
+        text.append(f"| {line.title} | {' | '.join(cells)} | {line.judged['removed']:,} | {wrong} |")
+    return [*text, "", _below(mine, judged[1:], labels), ""]
+
+
+def _below(mine: Line, others: Iterable[Line], labels: Sequence[str]) -> str:
+    """Where a peer finds more copies than we do."""
+    lower = []
+    for line in others:
+        for label in labels:
+            a, b = mine.judged["labels"].get(label, {}), line.judged["labels"].get(label, {})
+            by = "joined" if "joined" in b else "removed"
+            if b.get(by, 0) > a.get(by, 0):
+                lower.append(f"{label} (ours {a.get(by, 0)}, {line.title} {b[by]} of {b['copies']})")
+    if not lower:
+        return "Recall is at or above every peer's on every label."
+    return "Recall is below a peer's on " + "; ".join(lower) + "."
+
+
+def _found(row: Row) -> str:
+    if not row or not row["copies"]:
+        return "–"
+    removed = f"{row['removed'] / row['copies']:.1%}"[:-1]
+    return f"{row['joined'] / row['copies'] * 100:.1f} / {removed}" if "joined" in row else f"– / {removed}"
+
+
+def _refusals(lines: Sequence[Line]) -> list[str]:
+    judged = [line for line in lines if line.judged]
+    kinds = sorted({kind for line in judged for kind in line.judged["refused"]})
+    kinds = [
+        k for k in kinds if k.startswith("base") or k in ("loop", "halfloop", "stuffed", "control", "punct")
+    ]
+    if not judged or all(line.judged["kept"] == line.judged["documents"] for line in judged):
+        return []
+    text = [
+        "Refused, in per cent of the documents with an injected fault, and of clean ones (`base`):",
+        "",
+        "| tool | " + " | ".join(kinds) + " |",
+        "|---|" + "---:|" * len(kinds),
+    ]
+    for line in judged:
+        counts = [line.judged["refused"].get(kind, [0, 0]) for kind in kinds]
+        cells = [f"{gone / n * 100:.1f}" if n else "–" for n, gone in counts]
+        text.append(f"| {line.title} | {' | '.join(cells)} |")
+    return [*text, ""]
+
+
+def _lines(stage: Stage, rows: Sequence[Row]) -> list[Line]:
+    """Ours first, then the peers in the order of the table."""
+    by: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in rows:
+        if row["stage"] == stage.name:
+            by[row["peer"], row["work"]].append(row)
+    entries = [(OURS, "", "dataflow"), *stage.peers]
+    return [_line(title, peer, by[peer, work]) for peer, work, title in entries if by[peer, work]]
+
+
+def _line(title: str, peer: str, rows: Sequence[Row]) -> Line:
+    newest = [row for row in rows if row["version"] == rows[-1]["version"]]
+    work = [row["marks"]["work"] / row["documents"] * 1e6 for row in newest]
+    whole = [row["cpu"] / row["documents"] * 1e6 for row in newest]
+    judged = next((row["judged"] for row in newest if "judged" in row), {})
+    peak = max(row["peak_mb"] for row in newest)
+    median = statistics.median(work)
+    spread = (min(work), max(work))
+    return Line(title, peer, len(newest), median, spread, statistics.median(whole), peak, judged)
+
+
+def _failures(rows: Sequence[Row], good: Sequence[Row]) -> list[str]:
+    ran = {(row["peer"], row["work"], row["documents_of"]) for row in good}
+    failed = {
+        (r["stage"], r["peer"], r["work"], r["documents_of"]): r["failed"] for r in rows if r.get("failed")
+    }
+    return [
+        f"{peer}, {stage} ({work}): {why}."
+        for (stage, peer, work, of), why in failed.items()
+        if (peer, work, of) not in ran
+    ]
+
+
+def _us(value: float) -> str:
+    return f"{value:,.1f}" if value < 100 else f"{value:,.0f}"
+
+
+def _verdict(ok: bool) -> str:
+    return "met" if ok else "missed"
+
+
+def _installed(peer: str) -> bool:
+    try:
+        return bool(versions_of(peer))
+    except FileNotFoundError:
+        return False
+
+
+def _cpu() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")

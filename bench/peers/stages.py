@@ -1,0 +1,115 @@
+"""What is compared: a literal table of stages, with who runs in each and on which documents."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+OURS = "dataflow"
+_ALL_PASS = {"clean": {"quality_rules": {"enabled": False}}}
+"""Dedup gets every document, as with the peers: nothing is refused before it."""
+
+
+class Entry(NamedTuple):
+    """One line of a stage: who, under which name its runner knows the work, and how people read it."""
+
+    peer: str
+    work: str
+    title: str
+
+
+class Ours(NamedTuple):
+    """A run of the product: the layer before, which is not counted, the layer that is, and settings.
+
+    Without ``layer`` the runner ``run_normalise.py`` is used.
+    """
+
+    before: str = ""
+    layer: str = ""
+    settings: dict[str, object] = {}  # noqa: RUF012
+
+
+class Stage(NamedTuple):
+    """Work that several tools do, on the documents of one folder of the slice."""
+
+    name: str
+    title: str
+    documents: str
+    ours: Ours
+    peers: tuple[Entry, ...]
+    dedup: bool
+
+
+STAGES = (
+    Stage(
+        "minhash",
+        "MinHash dedup, 16 bands of 8 rows",
+        "all",
+        Ours("filter", "dedup", _ALL_PASS),
+        (
+            Entry("datatrove", "minhash", "datatrove (5 words)"),
+            Entry("data-juicer", "minhash-words", "data-juicer (5 words)"),
+            Entry("data-juicer", "minhash-characters", "data-juicer (5 characters)"),
+            Entry("text-dedup", "minhash", "text-dedup (5 words)"),
+            Entry("rensa", "minhash", "rensa (5 words, library)"),
+            Entry("rensa", "words", "rensa (single words, library)"),
+            Entry("datasketch", "minhash", "datasketch (5 words, library)"),
+        ),
+        True,
+    ),
+    Stage(
+        "exact",
+        "Exact dedup",
+        "all",
+        Ours("filter", "dedup", _ALL_PASS | {"dedup": {"near": False}}),
+        (
+            Entry("datatrove", "exact", "datatrove"),
+            Entry("data-juicer", "exact", "data-juicer"),
+            Entry("text-dedup", "exact", "text-dedup"),
+        ),
+        True,
+    ),
+    Stage(
+        "repetition",
+        "Repetition filters",
+        "english",
+        Ours("parse", "filter", {"clean": {"quality_rules": {"presets": ["gopher"]}}}),
+        (
+            Entry("datatrove", "repetition", "datatrove (Gopher)"),
+            Entry("data-juicer", "repetition-words", "data-juicer (words)"),
+            Entry("data-juicer", "repetition-characters", "data-juicer (characters)"),
+        ),
+        False,
+    ),
+    Stage(
+        "quality",
+        "Gopher quality filter",
+        "english",
+        Ours("parse", "filter", {"clean": {"quality_rules": {"presets": ["gopher"]}}}),
+        (Entry("datatrove", "quality", "datatrove"),),
+        False,
+    ),
+    Stage(
+        "c4",
+        "C4 quality filter",
+        "english",
+        Ours("parse", "filter", {"clean": {"quality_rules": {"presets": ["c4"]}}}),
+        (Entry("datatrove", "c4", "datatrove"),),
+        False,
+    ),
+    Stage(
+        "alphanumeric",
+        "Share of letters and digits",
+        "all",
+        Ours("parse", "filter"),
+        (Entry("data-juicer", "alphanumeric", "data-juicer"),),
+        False,
+    ),
+    Stage(
+        "unicode",
+        "Unicode repair",
+        "all",
+        Ours(),
+        (Entry("data-juicer", "unicode", "data-juicer (ftfy)"),),
+        False,
+    ),
+)
