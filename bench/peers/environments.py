@@ -30,7 +30,8 @@ PEERS = {
     ),
     "data-juicer": Peer(
         "3.11",
-        ("py-data-juicer==1.6.1", "scipy==1.17.0", "ftfy==6.3.1"),
+        # The last three are what its operators here would install by themselves while they run.
+        ("py-data-juicer==1.6.1", "scipy==1.17.0", "ftfy==6.3.1", "ray==2.59.0"),
         ("py-data-juicer", "datasets", "ftfy", "numpy", "pyarrow"),
     ),
     "text-dedup": Peer("3.12", ("text-dedup==0.4.0",), ("text-dedup", "datasets", "numpy", "pyarrow")),

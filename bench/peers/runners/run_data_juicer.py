@@ -7,9 +7,10 @@ from pathlib import Path
 
 from clock import Clock
 from data_juicer.core.data import NestedDataset
-from data_juicer.ops import deduplicator, filter, mapper
+from data_juicer.ops import base_op, deduplicator, filter, mapper
 from data_juicer.ops.deduplicator import document_minhash_deduplicator as minhash
 from data_juicer.utils.constant import Fields
+from data_juicer.utils.lazy_loader import LazyLoader
 from datasets import disable_progress_bars, load_dataset
 from loguru import logger
 
@@ -35,11 +36,18 @@ class Seen(minhash.UnionFind):
         seen.append(self)
 
 
+def no_install(*args: object, **named: object) -> None:
+    raise RuntimeError("it would install a package while it runs: add that to its environment")
+
+
 def main() -> None:
     stage, docs, out = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
     logger.remove()
     disable_progress_bars()
     minhash.UnionFind = Seen
+    LazyLoader._install_package = no_install
+    # After each operator it imports torch (4 GB) to empty the cache of a GPU that is not there.
+    base_op.free_models = lambda: None
     clock = Clock(out)
     operators = [make() for make in OPERATORS[stage]]
     files = sorted(map(str, docs.glob("*.parquet")))
