@@ -22,17 +22,18 @@ ALIKE = 0.8
 
 
 def duplicates(truth: dict[int, dict[str, Any]], kept: set[int], groups: dict[int, int] | None) -> dict:
-    """Copies found, by label."""
+    """Copies found, by label, and under ``all <language>`` whatever their label."""
     found: dict[str, dict[str, int]] = defaultdict(lambda: {"copies": 0, "removed": 0})
     for doc, fact in truth.items():
         of = fact["dup_of"]
         if of in truth:
-            row = found[fact["label"]]
-            row["copies"] += 1
-            row["removed"] += not (doc in kept and of in kept)
-            if groups is not None:
-                joined = groups.get(doc, doc) == groups.get(of, of)
-                row["joined"] = row.get("joined", 0) + joined
+            for name in (fact["label"], f"all {fact['lang']}"):
+                row = found[name]
+                row["copies"] += 1
+                row["removed"] += not (doc in kept and of in kept)
+                if groups is not None:
+                    joined = groups.get(doc, doc) == groups.get(of, of)
+                    row["joined"] = row.get("joined", 0) + joined
     return dict(sorted(found.items()))
 
 

@@ -141,7 +141,7 @@ def _duplicates(lines: Sequence[Line]) -> list[str]:
     judged = [line for line in lines if line.judged]
     if not judged:
         return []
-    labels = sorted({label for line in judged for label in line.judged["labels"]})
+    labels = sorted({label for line in judged for label in line.judged["labels"]}, key=_by_language_last)
     mine = judged[0]
     copies = {label: mine.judged["labels"].get(label, {}).get("copies", 0) for label in labels}
     text = [
@@ -157,6 +157,10 @@ def _duplicates(lines: Sequence[Line]) -> list[str]:
         wrong = "–" if checked is None else f"{line.judged['unlike']:,} of {checked:,}"
         text.append(f"| {line.title} | {' | '.join(cells)} | {line.judged['removed']:,} | {wrong} |")
     return [*text, "", _below(mine, judged[1:], labels), ""]
+
+
+def _by_language_last(label: str) -> tuple[bool, str]:
+    return label.startswith("all "), label
 
 
 def _below(mine: Line, others: Iterable[Line], labels: Sequence[str]) -> str:

@@ -32,6 +32,7 @@ def test_a_copy_counts_as_joined_by_group_and_as_removed_by_either_of_the_two() 
     found = judge.duplicates(TRUTH, kept, groups)
     assert found["edit1"] == {"copies": 2, "removed": 1, "joined": 1}
     assert found["exact"] == {"copies": 1, "removed": 1, "joined": 0}
+    assert found["all en"] == {"copies": 3, "removed": 2, "joined": 1}
 
 
 def test_a_tool_without_groups_is_judged_by_removals_alone() -> None:
