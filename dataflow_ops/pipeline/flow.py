@@ -58,8 +58,15 @@ def steps_until(layer: str | None) -> tuple[str, ...]:
 
 
 def partitioning(step: str) -> Partitioning:
-    """What a step is partitioned by."""
-    return next(by for name, _, by in STEPS if name == step)
+    """What a step is partitioned by.
+
+    Raises:
+        ConfigError: no such step.
+    """
+    for name, _, by in STEPS:
+        if name == step:
+            return by
+    raise ConfigError(f"there is no step '{step}'; there are {', '.join(STEP_NAMES)}")
 
 
 def partitions(step: str, numbers: Numbers, chunks: Sequence[str]) -> list[str]:

@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from dataflow_ops.console import letters_view, reviews
+from dataflow_ops.console.glances import FewChunks
 from dataflow_ops.console.matches import locate, snippet
 from dataflow_ops.console.place import NotThere, Place
 from dataflow_ops.console.removed_view import removed
 from dataflow_ops.errors import ConfigError
+from dataflow_ops.observe.audit import sample
 from dataflow_ops.pipeline.look import audit_of
 from dataflow_ops.state.letters import Letters, add_letters
 from tests.console.run_home import Made, begin, link, make, opened
@@ -82,6 +84,18 @@ def test_one_layer_one_rule_another_seed(made: Made, place: Place) -> None:
         removed(place, made.run, n=51)
     with pytest.raises(NotThere):
         removed(place, "none")
+
+
+def test_a_survivor_may_lie_in_a_chunk_that_nothing_was_drawn_from(made: Made, place: Place) -> None:
+    """Each chunk by itself: most survivors are elsewhere, and there is no version below."""
+    every = [one for one in place.state.records_of_step(made.run, "parse").values()]
+    roots = [one.partition for one in place.state.records_of_step(made.run, "confirm").values()]
+    shown = 0
+    for chunk in sorted(one.partition for one in every):
+        reader = FewChunks(place, made.run, [chunk], {"confirm": roots}, ["confirm"])
+        assert list(reader.outputs("base", "text")) == []
+        shown += len(sample(reader, None, 50, 0, 100))
+    assert shown == sum(one["hits"] for one in removed(place, made.run, "dedup")["rules"])
 
 
 def test_while_a_run_is_on_its_way_only_what_it_did(made: Made, place: Place) -> None:
