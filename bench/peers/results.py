@@ -51,16 +51,20 @@ def report(rows: list[Row], parts: dict[str, Row]) -> Report:
     at = {row["documents_of"] for row in mine if row["version"] == version} & parts.keys()
     ordered = sorted(at, key=lambda of: -parts[of]["all"])
     text = [*_head(version, rows), ""]
-    bars: list[Bar] = []
+    widest: dict[str, tuple[Row, list[Line]]] = {}
     for of in ordered:
         here = [r for r in good if r["documents_of"] == of and (r["peer"] != OURS or r["version"] == version)]
         lines = {stage.name: _lines(stage, here) for stage in STAGES}
         text += _part(parts[of], lines)
-        bars = bars or [
-            Bar(stage.title, line.title, line.work, line.peer == OURS)
-            for stage in STAGES
-            for line in lines[stage.name]
-        ]
+        for name, found in lines.items():
+            if len(found) > len(widest.get(name, ({}, []))[1]):
+                widest[name] = parts[of], found
+    bars = [
+        Bar(f"{stage.title}, {about[stage.documents]:,} documents", line.title, line.work, line.peer == OURS)
+        for stage in STAGES
+        for about, found in [widest.get(stage.name, ({stage.documents: 0}, []))]
+        for line in found
+    ]
     text += ["## What is not comparable, and why", "", *(f"- {note}" for note in NOTES), ""]
     text += ["Not run:", "", *(f"- {name}: {why}." for name, why in LEFT_OUT.items())]
     text += [f"- {line}" for line in _failures(rows, good)]
@@ -178,7 +182,7 @@ def _below(mine: Line, others: Iterable[Line], labels: Sequence[str]) -> str:
             if b.get(by, 0) > a.get(by, 0):
                 lower.append(f"{label} (ours {a.get(by, 0)}, {line.title} {b[by]} of {b['copies']})")
     if not lower:
-        return "Recall is at or above every peer's on every label."
+        return "Recall is at or above that of every tool of this table, on every label."
     return "Recall is below a peer's on " + "; ".join(lower) + "."
 
 

@@ -107,7 +107,7 @@ def test_the_report_names_the_best_peer_and_says_whether_the_bar_is_met() -> Non
     text = report(rows, PARTS).text
     assert "Best peer: text-dedup (5 words), 80.0 × ours (met, the bar is 20 ×)." in text
     assert "Best that is a library: rensa (5 words), 4.0 × ours." in text
-    assert "Recall is at or above every peer's on every label." in text
+    assert "Recall is at or above that of every tool of this table, on every label." in text
     missed = report([row("dataflow", 1.0), *rows[1:]], PARTS).text
     assert "4.0 × ours (missed, the bar is 20 ×)" in missed
 
@@ -124,6 +124,16 @@ def test_a_peer_that_finds_more_is_named() -> None:
     judged = {"documents": 1000, "kept": 900, "removed": 100, "labels": better}
     text = report([row("dataflow", 0.1), row("datatrove", 10.0, judged=judged)], PARTS).text
     assert "Recall is below a peer's on edit1 (ours 9, datatrove (5 words) 10 of 10)." in text
+
+
+def test_each_stage_is_drawn_from_the_part_that_most_tools_ran_on() -> None:
+    more = {"documents_of": "e" * 12, "documents": 9000}
+    parts = {**PARTS, "e" * 12: PART | {"all": 9000}}
+    rows = [row("dataflow", 0.1), row("datatrove", 9.0), row("dataflow", 0.9, **more)]
+    plot = report(rows, parts).plot
+    assert "1,000 documents" in plot
+    assert "datatrove" in plot
+    assert "9,000 documents" not in plot
 
 
 def test_a_failed_run_is_told_and_is_no_measurement() -> None:
