@@ -64,12 +64,18 @@ class VersionShelf(AbstractContextManager["VersionShelf"]):
         return rows
 
     def lacking(self, version: str, dataset: str | None = None) -> Sequence[str]:
-        """What days had brought that were published while a full version was made, and which it lacks."""
+        """What days had brought that were published while a full version was made, and which it lacks.
+
+        It is asked about a decision that was carried out, so what is no longer kept is told, and no error.
+        """
         from dataflow_ops.pipeline.left_behind import left_behind_by
 
         record = self._find(version, dataset, exactly=True)
         chunks = ChunkStore(self._blobs)
-        return [one.told for one in left_behind_by(self._state, chunks, record)]
+        try:
+            return [one.told for one in left_behind_by(self._state, chunks, record)]
+        except VersionError as e:
+            return [f"perhaps files of days ({e})"]
 
     def show(self, version: str | None, dataset: str | None = None) -> dict[str, Any]:
         """Facts and domains of one version, for programs and people alike."""

@@ -88,6 +88,20 @@ def test_a_full_version_that_lacks_a_published_day_waits_and_the_next_day_brings
     made.verify(five.version_id)
 
 
+def test_an_approval_stands_though_nobody_knows_any_more_what_the_version_lacks(tmp_path: Path) -> None:
+    made = corpus(tmp_path, dated=False)
+    done, _ = overtaken(made)
+    with made.state() as state:
+        run = next(v.run_id for v in state.versions("grows") if v.version_id == done.version_id)
+        files = state.outputs_of_step(run, "discover", "files")["all"]
+    (made.home / files.uri).unlink()
+    with VersionBook(open_home(made.home, create=False)) as book:
+        assert book.approve(done.version_id) == done.version_id
+        (told,) = book.lacking(done.version_id)
+    assert "is gone" in told
+    assert current(made) == done.version_id
+
+
 def test_a_full_version_waits_for_no_day_that_brought_nothing_or_was_there_before(tmp_path: Path) -> None:
     made = corpus(tmp_path, dated=True)
     put(made, 3, "d30.md", TEXTS[30])
