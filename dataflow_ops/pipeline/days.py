@@ -125,11 +125,10 @@ def _with_owed(
         if not mine.num_rows:
             continue
         assert settings.interval is not None
-        day = None if owed.day is None else parse_day(owed.day, "day")
-        interval = None if day is None else settings.interval.model_copy(update={"day": day})
         names = set(mine["source_id"].to_pylist())
         then = settings.model_copy(
-            update={"interval": interval, "sources": [s for s in dated if s.source_id in names]}
+            # Of every day: who read a file last may have been of another day than the file.
+            update={"interval": None, "sources": [s for s in dated if s.source_id in names]}
         )
         found = list_sources(then)
         rows = found.select(NAME).append_column("row", pa.array(range(found.num_rows), pa.int64()))

@@ -9,10 +9,11 @@ import pyarrow.compute as pc
 
 from dataflow_ops.errors import VersionError
 from dataflow_ops.layers.ingest.listing import SAME_FILE
-from dataflow_ops.pipeline.chain import records_below
 from dataflow_ops.pipeline.file_lists import NAME, files_of_run
 from dataflow_ops.pipeline.session import parse_job_text
+from dataflow_ops.pipeline.version_states import BECAME_CURRENT, PUBLISHED
 from dataflow_ops.pipeline.version_trail import trail
+from dataflow_ops.state import version_events as events
 from dataflow_ops.state.records import INCREMENTAL, RunRecord, VersionRecord
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.storage.chunk_store import ChunkStore
@@ -41,34 +42,42 @@ class LeftBehind:
 
 
 def left_behind(
-    state: StateStore, chunks: ChunkStore, full: RunRecord, current: VersionRecord | None
+    state: StateStore, chunks: ChunkStore, full: RunRecord, until: float | None = None
 ) -> list[LeftBehind]:
-    """Days of the current version whose files a full run did not see, the oldest first.
+    """Versions published while a full one was made whose files it did not see, the oldest first.
 
-    A file that the full run did not list because it was deleted after the day had read it is no longer
-    wanted; that can't be told from one that came late where the day ended after the full run began, and
-    counts as one that came late.
+    A file that the full run did not list because it was deleted after the other had read it is no longer
+    wanted; that can't be told from one that came late where the other ended after the full run began, and
+    counts as one that came late. Versions that somebody went back from are not missed.
 
     Args:
         state: open state store.
         chunks: where lists of files are.
         full: run that made, or makes, a full version.
-        current: the version that is, or was, current when the full one takes its place.
+        until: when that became current; None: not yet.
 
     Raises:
         VersionError: the full run's own list of files is gone.
     """
-    if current is None:
-        return []
-    records = records_below(state.versions(full.dataset), current.version_id)
-    days = [one for one in records if one.mode == INCREMENTAL and _ended_after(state, one, full.created_at)]
-    if not days:
+    versions = state.versions(full.dataset)
+    left = trail(versions, state.version_events(full.dataset)).left
+    others = [
+        one
+        for one in sorted(versions, key=lambda v: v.created_at)
+        if one.state == PUBLISHED
+        and not one.is_increment
+        and one.run_id != full.run_id
+        and one.version_id not in left
+        and (until is None or one.created_at < until)
+        and _ended_after(state, one, full.created_at)
+    ]
+    if not others:
         return []
     have = files_of_run(full.run_id, state, chunks)
     sources = pa.array(sorted({s.source_id for s in parse_job_text(full.settings, full.run_id).sources}))
     seen = have.select(NAME).slice(0, 0)
     found = []
-    for record in days[::-1]:
+    for record in others[::-1]:
         try:
             own = files_of_run(record.run_id, state, chunks)
         except VersionError:
@@ -84,7 +93,7 @@ def left_behind(
 
 
 def left_behind_by(state: StateStore, chunks: ChunkStore, version: VersionRecord) -> list[LeftBehind]:
-    """The same of a full version that is current or was: against the one whose place it took.
+    """The same of a full version that is current or was: up to when it first became so.
 
     Raises:
         VersionError: the full run's own list of files is gone.
@@ -92,10 +101,13 @@ def left_behind_by(state: StateStore, chunks: ChunkStore, version: VersionRecord
     run = state.get_run(version.run_id)
     if run is None or version.mode == INCREMENTAL:
         return []
-    versions = state.versions(version.dataset)
-    name = trail(versions, state.version_events(version.dataset)).before.get(version.version_id)
-    before = next((one for one in versions if one.version_id == name), None)
-    return left_behind(state, chunks, run, before)
+    moves = (events.PROMOTED, events.APPROVED, events.ROLLED_BACK)
+    moments = [
+        e.created_at
+        for e in state.version_events(version.dataset)
+        if e.version_id == version.version_id and (e.action in moves or e.note == BECAME_CURRENT)
+    ]
+    return left_behind(state, chunks, run, min(moments, default=None))
 
 
 def _ended_after(state: StateStore, record: VersionRecord, moment: float) -> bool:

@@ -52,11 +52,10 @@ def _overtaken(session: Session) -> list[str]:
 
 def _lacking(session: Session) -> list[str]:
     """Days that were published since the run listed its files: what they brought would be gone."""
-    now = session.state.current(session.settings.dataset.id)
     return [
         f"{one.told} were published as {one.version} while it was made, and are not in it; the next day's run"
         " takes them once it is approved, or run the job in full mode again"
-        for one in left_behind(session.state, session.chunks, session.row, now)
+        for one in left_behind(session.state, session.chunks, session.row)
     ]
 
 

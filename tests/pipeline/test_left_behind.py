@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 
+from dataflow_ops.job_file import load_job
 from dataflow_ops.layers.mix.label import LabelStep
 from dataflow_ops.layers.parse.step import ParseStep
 from dataflow_ops.pipeline.bundles import finish_run, run_bundle, start_run
 from dataflow_ops.pipeline.flow import STEPS
 from dataflow_ops.pipeline.home import open_home
 from dataflow_ops.pipeline.letters import change_letters, list_letters
+from dataflow_ops.pipeline.run import resume_run
+from dataflow_ops.pipeline.session import create_run
 from dataflow_ops.pipeline.versions import VersionBook
 from tests.pipeline.growing import TEXTS, Growing
 from tests.pipeline.inside import At, Notes
@@ -86,6 +89,57 @@ def test_a_full_version_that_lacks_a_published_day_waits_and_the_next_day_brings
     ids = made.exported_ids(five.version_id)
     assert len(ids) == len(set(ids)) == 3 + 4 + 2 + 1
     made.verify(five.version_id)
+
+
+@pytest.mark.parametrize("dated", [False, True])
+def test_what_a_version_lacks_is_known_after_going_back_and_forward(tmp_path: Path, dated: bool) -> None:
+    made = corpus(tmp_path, dated)
+    first = current(made)
+    done, _ = overtaken(made)
+    with VersionBook(open_home(made.home, create=False)) as book:
+        book.approve(done.version_id)
+        book.rollback(first)
+        book.rollback(done.version_id)
+        assert book.lacking(done.version_id) == ["2 file(s) of 2026-11-03"]
+    four = made.day(4)
+    assert "2026-11-03/d30.md" in made.kept(four.version_id)
+
+
+def test_of_two_full_runs_the_later_one_to_end_misses_what_the_other_had(tmp_path: Path) -> None:
+    made = corpus(tmp_path, dated=True)
+    inner: list[Any] = []
+
+    def meanwhile() -> None:
+        if not inner:
+            inner.append(None)
+            put(made, 3, "d30.md", TEXTS[30])
+            settings = load_job(made.job)
+            name = create_run(open_home(made.home), settings, "full", run_id="inner", data_date="2026-11-03")
+            inner[0] = resume_run(made.home, name, 0, Notes())
+
+    done = made.run(date="2026-11-02", hooks=At("before publish publish", meanwhile))
+    assert inner[0].current
+    assert (done.state, done.current) == ("AWAITING_APPROVAL", False), done.message
+    assert "1 file(s) of 2026-11-03" in done.facts["waits"][0]
+
+
+def test_a_file_that_another_day_failed_to_read_comes_when_put_back_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = corpus(tmp_path, dated=True)
+    lenient = ("run.max_dead_share=1.0", "run.max_attempts=1")
+    put(made, 3, "d30.md", TEXTS[30])
+    read = ParseStep.run
+
+    def fails(self: ParseStep, side: Any, start: int) -> Any:
+        raise ValueError("poison")
+
+    monkeypatch.setattr(ParseStep, "run", fails)
+    for day in (3, 4):
+        made.day(day, set=lenient, promote=True)
+        assert change_letters(made.home, "retry", [], None, every=True) >= 1
+    monkeypatch.setattr(ParseStep, "run", read)
+    assert "2026-11-03/d30.md" in made.kept(made.day(5, set=lenient).version_id)
 
 
 def test_an_approval_stands_though_nobody_knows_any_more_what_the_version_lacks(tmp_path: Path) -> None:
