@@ -1,4 +1,4 @@
-"""What a person gave up stays given up when the same chunk is read again under another key."""
+"""What a person gave up stays given up when a record is read again: under another key, in another chunk."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from dataflow_ops.state.database import Database
-from dataflow_ops.state.tables import dead_letter, run, run_task, safe, task
+from dataflow_ops.state.tables import dead_letter, run, run_task, safe
 from dataflow_ops.values import DeadLetter
 
 Subject = tuple[str, str, str, str, int, str]
@@ -40,10 +40,11 @@ def subject(letter: DeadLetter) -> Subject:
 def dropped_before(
     connection: sa.Connection, db: Database, task_key: str, letters: Sequence[DeadLetter]
 ) -> set[Subject]:
-    """Those subjects that were dropped under another key of the task's partition, and not put back since.
+    """Those subjects that were dropped under another key, and not put back since.
 
-    Keys count that a run of the same data set needs, or that no run needs any more (a run that takes up a
-    retried key lets go of the one before).
+    Whatever chunk the key is of: a full run cuts the files of many days in another way than a day does. Keys
+    count that a run of the same data set needs, or that no run needs any more (a run that takes up a retried
+    key lets go of the one before).
     """
     asked = {subject(letter) for letter in letters}
     found = _decided(connection, db, task_key, "dropped", asked)
@@ -54,8 +55,8 @@ def dropped_before(
 def _decided(
     connection: sa.Connection, db: Database, task_key: str, state: str, asked: set[Subject]
 ) -> dict[Subject, float]:
-    """Subject → when a letter about it last came into a state, under other keys of the partition."""
-    keys = _keys_of_partition(connection, db, task_key, state, {about[-1] for about in asked})
+    """Subject → when a letter about it last came into a state, under other keys."""
+    keys = _keys_about(connection, db, task_key, state, asked)
     if not keys:
         return {}
     datasets = (
@@ -74,20 +75,14 @@ def _decided(
     return {about: found[about] for about in asked if about in found}
 
 
-def _keys_of_partition(
-    connection: sa.Connection, db: Database, task_key: str, state: str, errors: set[str]
+def _keys_about(
+    connection: sa.Connection, db: Database, task_key: str, state: str, asked: set[Subject]
 ) -> list[str]:
-    """Other keys of the partition with letters in a state. Letters are fewer than tasks."""
-    mine = task.alias("mine")
-    query = (
-        sa.select(_c.task_key)
-        .join(task, task.c.key == _c.task_key)
-        .join(mine, sa.and_(mine.c.step == task.c.step, mine.c.partition == task.c.partition))
-        .where(
-            _c.state == state,
-            db.among(_c.error, sorted(errors)),
-            mine.c.key == task_key,
-            _c.task_key != task_key,
-        )
+    """Other keys with letters in a state about the same files, with the same errors."""
+    query = sa.select(_c.task_key).where(
+        _c.state == state,
+        db.among(_c.error, sorted({about[-1] for about in asked})),
+        db.among(_c.path, sorted({about[3] for about in asked})),
+        _c.task_key != task_key,
     )
     return list(connection.execute(query.distinct()).scalars())

@@ -136,6 +136,9 @@ class Letters:
     def letters_read_anew(self, run_ids: Sequence[str], files: Collection[tuple[str, str]]) -> int:
         """Close open letters of some runs about files that another run has read since.
 
+        When a letter last changed stays as it is: nobody decided about the record, so a letter about it that
+        a person dropped meanwhile keeps the last word.
+
         Args:
             run_ids: whose letters.
             files: ``(source, path)`` of what was read.
@@ -155,7 +158,7 @@ class Letters:
                 connection.execute(
                     sa.update(dead_letter)
                     .where(self.db.among(_c.id, ids[first : first + _AT_ONCE]))
-                    .values(state="retried", updated_at=self.db.now)
+                    .values(state="retried")
                 )
         return len(ids)
 
@@ -195,7 +198,7 @@ def add_letters(
 ) -> None:
     """Add letters to a task; those that are there stay as they are, or are open again with ``reopen``.
 
-    A new one is open, or dropped where a person dropped it under another key of the same partition.
+    A new one is open, or dropped where a person dropped it under another key of the data set.
     """
     if not letters:
         return

@@ -9,11 +9,14 @@ import pytest
 from typer.testing import CliRunner
 
 from dataflow_ops.cli.main import app
+from dataflow_ops.job_file import load_job
+from dataflow_ops.pipeline.finish import Finished
 from dataflow_ops.pipeline.home import open_home
 from dataflow_ops.pipeline.letters import change_letters, list_letters
+from dataflow_ops.pipeline.run import run_job
 from dataflow_ops.pipeline.tally import RunFailed
 from dataflow_ops.state.store import StateStore
-from tests.pipeline import inside, trouble
+from tests.pipeline import by_day, inside, trouble
 from tests.pipeline.inside import published
 
 
@@ -102,3 +105,32 @@ def test_document_letters_put_back_are_a_key_of_their_own(tmp_path: Path) -> Non
     assert notes.ran() == {"parse": 1}, "equal bytes were processed again"
     assert published(home) == before
     assert second.version_id == first.version_id
+
+
+def test_what_was_dropped_after_a_day_stays_dropped_in_the_next_full_run(tmp_path: Path) -> None:
+    """The full run reads the file in another chunk, as it cuts the files of all days at once."""
+    job = by_day.build(tmp_path / "in")
+    job.write_text(job.read_text().replace("max_attempts: 3", "max_attempts: 3, max_dead_share: 0.5"))
+    day = by_day.DAYS[1]
+    (job.parent / "notes" / day / "broken.pdf").write_bytes(b"%PDF-1.4\nnothing of it\n")
+    home = tmp_path / "home"
+
+    def run(mode: str, date: str) -> Finished:
+        return run_job(load_job(job), home, workers=0, mode=mode, data_date=date, reporter=inside.Notes())
+
+    def letters() -> list[tuple[str, str, str]]:
+        """Partition, path and state of each letter."""
+        with state_of(home) as state:
+            found = state.dead_letters(state=None)
+            tasks = state.records([d.task_key for d in found])
+            return sorted((tasks[d.task_key].partition, d.letter.path, d.state) for d in found)
+
+    run("incremental", by_day.DAYS[0])
+    assert run("incremental", day).state == "SUCCEEDED_WITH_DEAD"
+    assert change_letters(home, "drop", [], None, every=True) == 1
+    run("full", by_day.DAYS[2])
+    of_day, of_full = letters()
+    assert of_day[0] != of_full[0], "both runs cut the files alike: nothing is shown"
+    assert {path for _, path, _ in (of_day, of_full)} == {f"{day}/broken.pdf"}
+    assert {state for _, _, state in (of_day, of_full)} == {"dropped"}
+    assert list_letters(home, None, 10) == ({}, [])

@@ -80,12 +80,32 @@ class OutcomesContract(StoreCase):
             "a UndecodableText": "open",
         }
         assert read("fourth", anew[1], run_id="r2") == {"a ParserFailed": "open"}, "another record"
-        assert read("elsewhere", letter("a"), partition="q") == {"a ParserFailed": "open"}
+        assert read("elsewhere", letter("a"), partition="q") == {"a ParserFailed": "dropped"}, "another chunk"
         # What was dropped and then put back is open again: the last word counts.
         store.retry_dead_letter(ids("a", "third"))
         assert read("fifth", letter("a"), run_id="r2") == {"a ParserFailed": "open"}
         store.drop_dead_letters(ids("a", "fifth"))
         assert read("sixth", letter("a"), run_id="r2") == {"a ParserFailed": "dropped"}
+
+    def test_closing_what_was_read_anew_does_not_undo_a_drop(self, store: StateStore) -> None:
+        def read(key: str, run_id: str) -> str:
+            """Commit a key with one letter; give the letter's id."""
+            store.enqueue(run_id, [spec(key)])
+            self._commit(store, self._claim(store, spec(key).key), [letter("a")])
+            (found,) = (d for d in store.dead_letters(run_id, state=None) if d.task_key == spec(key).key)
+            return found.id
+
+        def states() -> list[str]:
+            return sorted(d.state for d in store.dead_letters(state=None))
+
+        read("first", "r1")
+        store.create_run("day", "web", "job", "incremental", "{}", "2026-01-02")
+        assert store.drop_dead_letters([read("of the day", "day")]) == 1
+        assert store.letters_read_anew(["r1"], {("web", "a")}) == 1
+        assert states() == ["dropped", "retried"]
+        store.create_run("r2", "web", "job", "full", "{}", "2026-01-03")
+        read("all days", "r2")
+        assert states() == ["dropped", "dropped", "retried"]
 
     def test_letters_of_what_a_later_run_read_anew_are_past(self, store: StateStore) -> None:
         store.create_run("other", "code", "job", "full", "{}", "2026-01-01")
