@@ -26,15 +26,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from bench.independent import hard_negatives, key_text, similarity
-from dataflow_ops.engine.context import RunContext
-from dataflow_ops.engine.inputs import OutputIndex
-from dataflow_ops.pipeline.build import build_steps
 from dataflow_ops.pipeline.home import open_home
+from dataflow_ops.pipeline.opened import open_run
 from dataflow_ops.pipeline.reader import RunReader
-from dataflow_ops.pipeline.session import latest_run, parse_job_text
 from dataflow_ops.state.store import StateStore
-from dataflow_ops.storage.chunk_store import ChunkStore
-from dataflow_ops.storage.local import LocalStore
 
 RECALL = {
     "exact": 0.99,
@@ -129,22 +124,15 @@ def main() -> int:
 def judge(docs: Path, home_path: Path, bars: Bars) -> None:
     truth = pa.concat_tables(pq.read_table(p) for p in sorted(docs.glob("*.parquet"))).to_pydict()
     by_id = {int(i): n for n, i in enumerate(truth["id"])}
-    home = open_home(home_path, create=False)
-    with StateStore(home.state_url) as state:
-        run_id = latest_run(state)
-        row = state.get_run(run_id)
-        assert row is not None
-        context = RunContext(run_id, parse_job_text(row.settings, run_id), home.root, home.state_url)
-        reader = RunReader(
-            OutputIndex(state, run_id), ChunkStore(LocalStore(home.root)), build_steps(context)
-        )
-        place = {
-            (path.name, row): int(i)
-            for path in sorted(docs.glob("*.parquet"))
-            for row, i in enumerate(pq.read_table(path, columns=["id"])["id"].to_pylist())
-        }
-        verdicts = collect(reader, place)
-        times(state, run_id, len(by_id))
+    place = {
+        (path.name, row): int(i)
+        for path in sorted(docs.glob("*.parquet"))
+        for row, i in enumerate(pq.read_table(path, columns=["id"])["id"].to_pylist())
+    }
+    with open_run(home_path, "bench", None, "confirm") as run:
+        verdicts = collect(run.reader, place)
+    with StateStore(open_home(home_path, create=False).state_url) as state:
+        times(state, run.row.run_id, len(by_id))
     rejected, removed = verdicts.rejected, verdicts.removed
     print(
         f"\n{len(by_id)} documents, {len(rejected)} rejected by rules, {len(removed)} removed as duplicates"

@@ -8,13 +8,15 @@ from pathlib import Path
 
 from bench.peers.stages import Ours
 
+DATASET = "peers"
+
 
 def prepare(ours: Ours, docs: Path, home: Path) -> Path:
     """Write the job of a stage into its home; returns the job file."""
     import yaml
 
     source = {"source_id": "corpus", "kind": "parquet", "path": str(docs.absolute()), "domain": "web"}
-    job = {"dataset": {"id": "peers"}, "sources": [source], **ours.settings}
+    job = {"dataset": {"id": DATASET}, "sources": [source], **ours.settings}
     home.mkdir(parents=True)
     path = home / "job.yaml"
     path.write_text(yaml.safe_dump(job))
@@ -32,33 +34,22 @@ def main() -> None:
     import pyarrow.parquet as pq
 
     from bench.main_job import collect
-    from dataflow_ops.engine.context import RunContext
-    from dataflow_ops.engine.inputs import OutputIndex
-    from dataflow_ops.pipeline.build import build_steps
     from dataflow_ops.pipeline.flow import STEPS
     from dataflow_ops.pipeline.home import open_home
-    from dataflow_ops.pipeline.reader import RunReader
-    from dataflow_ops.pipeline.session import latest_run, parse_job_text
+    from dataflow_ops.pipeline.opened import open_run
     from dataflow_ops.state.store import StateStore
-    from dataflow_ops.storage.chunk_store import ChunkStore
-    from dataflow_ops.storage.local import LocalStore
 
     ids = {
         (path.name, row): int(i)
         for path in sorted(docs.glob("*.parquet"))
         for row, i in enumerate(pq.read_table(path, columns=["id"])["id"].to_pylist())
     }
-    home = open_home(home_path, create=False)
-    with StateStore(home.state_url) as state:
-        run_id = latest_run(state)
-        row = state.get_run(run_id)
-        assert row is not None
-        context = RunContext(run_id, parse_job_text(row.settings, run_id), home.root, home.state_url)
-        index, store = OutputIndex(state, run_id), ChunkStore(LocalStore(home.root))
-        found = collect(RunReader(index, store, build_steps(context)), ids)
-        steps = {name for name, of, _ in STEPS if of == layer}
-        metrics = state.metrics_of_run(run_id)
-        cpu = {s: m.metrics.get("cpu_seconds", 0.0) for s, m in metrics.items() if s in steps}
+    steps = [name for name, of, _ in STEPS if of == layer]
+    with open_run(home_path, DATASET, None, steps[-1]) as run:
+        found = collect(run.reader, ids)
+    with StateStore(open_home(home_path, create=False).state_url) as state:
+        metrics = state.metrics_of_run(run.row.run_id)
+    cpu = {s: metrics[s].metrics.get("cpu_seconds", 0.0) for s in steps if s in metrics}
     gone = found.rejected.keys() | found.removed.keys()
     groups: dict[int, int] | None = None
     if layer == "dedup":
