@@ -14,13 +14,28 @@ import typer
 from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
+from dataflow_ops.cli.hints import with_home
 from dataflow_ops.cli.options import EXIT_PAUSED, EXIT_WAITING
 from dataflow_ops.engine.runner import TaskOutcome
 from dataflow_ops.pipeline.driver import StepReport
 
-OUT = Console(highlight=False, soft_wrap=True)
-ERR = Console(stderr=True, highlight=False, soft_wrap=True)
+
+class HintConsole(Console):
+    """Prints commands in plain strings with the home that this one was called with (:mod:`.hints`).
+
+    What comes from documents is printed as :class:`rich.text.Text`, and stays as it is.
+    """
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print as ever."""
+        told = (with_home(one, sys.argv[1:]) if isinstance(one, str) else one for one in objects)
+        super().print(*told, **options)
+
+
+OUT = HintConsole(highlight=False, soft_wrap=True)
+ERR = HintConsole(stderr=True, highlight=False, soft_wrap=True)
 _LINE_EVERY_S = 10.0
 
 
@@ -190,7 +205,7 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
             for i, text in enumerate(line)
         ]
         lines.append("  ".join(padded).rstrip())
-    OUT.print("\n".join(lines), markup=False)
+    OUT.print(Text("\n".join(lines)))
 
 
 def _cell(value: object) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.text import Text
 
 from dataflow_ops.cli.console import OUT, print_json
 from dataflow_ops.cli.options import DEFAULT_HOME, PANEL_LOOK, HomeOption, JsonOption
@@ -45,7 +46,7 @@ def find(
         print_json(found)
         return
     for row in found["results"]:
-        OUT.print(_line(row), markup=False)
+        OUT.print(Text(_line(row)))
     versions, chunks = found["searched"]["versions"], found["searched"]["chunks"]
     whole = "" if found["complete"] else "; there may be more"
     looked = f"{versions} version(s), {chunks:,} chunk(s)"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
 from dataflow_ops.cli.console import OUT, counted, print_json, print_table
+from dataflow_ops.cli.hints import with_home
 from dataflow_ops.cli.options import (
     DEFAULT_HOME,
     EXIT_FAILED,
@@ -39,7 +42,7 @@ def lineage(
     if as_json:
         print_json(data)
     else:
-        OUT.print(text, markup=False)
+        OUT.print(Text(text))
 
 
 def audit(
@@ -130,7 +133,8 @@ def doctor(home: HomeOption = DEFAULT_HOME, as_json: JsonOption = False) -> None
     if as_json:
         print_json([{"check": name, "ok": ok, "detail": detail} for name, ok, detail in rows])
     else:
-        print_table("", ("check", "ok", "detail"), rows)
+        told = [(name, ok, with_home(detail, sys.argv[1:])) for name, ok, detail in rows]
+        print_table("", ("check", "ok", "detail"), told)
     if not all(ok for _, ok, _ in rows):
         raise typer.Exit(EXIT_FAILED)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.text import Text
 
 from dataflow_ops.cli.console import OUT, counted, print_json, print_table, watched
 from dataflow_ops.cli.options import DEFAULT_HOME, PANEL_LOOK, HomeOption, JsonOption
@@ -83,13 +84,13 @@ def _tell(found: dict[str, Any]) -> None:
     if found["examples"]:
         OUT.print("\nExamples", markup=False)
     for row in found["examples"]:
-        OUT.print(
+        told = (
             f"{row['change']}  {row['doc_id']}  {row['source_id']}  {row['rule']}"
             f" {_number(row['value'], 'not measurable')}"
             f" ({row['side']} bound {_number(row['old_bound'])} -> {_number(row['new_bound'])})\n"
-            f"    {_line(row['text'])}",
-            markup=False,
+            f"    {_line(row['text'])}"
         )
+        OUT.print(Text(told))
     OUT.print(f"\n{found['downstream']}", markup=False)
 
 

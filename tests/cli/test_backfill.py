@@ -67,7 +67,7 @@ def test_from_the_dry_run_to_the_list(dataflow: Dataflow, job: Path, tmp_path: P
     said = dataflow("backfills", "show", "20", "--home", home)
     assert (said.code, "several backfills begin with '20'" in said.err) == (2, True)
     said = dataflow("backfills", "show", "nope", "--home", home)
-    assert (said.code, "`dataflow backfills list` shows them" in said.err) == (2, True)
+    assert (said.code, f"`dataflow backfills list --home {home}` shows them" in said.err) == (2, True)
 
 
 def test_failed_days_end_it_with_one_and_are_told_when_left_out(dataflow: Dataflow, tmp_path: Path) -> None:
@@ -124,11 +124,13 @@ def test_a_job_without_sources(dataflow: Dataflow, tmp_path: Path) -> None:
 
 def test_without_backfills(dataflow: Dataflow, tmp_path: Path) -> None:
     said = dataflow("backfills", "list", "--home", tmp_path)
-    assert (said.code, "`dataflow backfill JOB" in said.out) == (0, True)
+    assert (said.code, f"`dataflow backfill --home {tmp_path} JOB" in said.out) == (0, True)
     assert dataflow("backfills", "list", "--home", tmp_path, "--json").json == []
     for deed in ("list", "show x", "pause x", "resume x", "cancel x"):
         said = dataflow("backfills", *deed.split(), "--home", tmp_path / "none")
-        assert (said.code, "`dataflow run JOB` makes one" in said.err) == (2, True), deed
+        assert (said.code, f"`dataflow run --home {tmp_path}/none JOB` makes one" in said.err) == (2, True), (
+            deed
+        )
 
 
 def test_the_bar_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

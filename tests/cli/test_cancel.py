@@ -161,7 +161,7 @@ def test_resuming_says_where_nothing_will_go_on(
     up(own, monkeypatch, dag_run)
     said = dataflow("resume", RUN, "--home", own)
     assert told in said.out
-    assert (f"dataflow cancel {RUN}" in said.out) == bool(told)
+    assert (f"dataflow cancel --home {own} {RUN}" in said.out) == bool(told)
     assert ("its tasks do so in Airflow" in said.out) != bool(told)
     assert said.code == (1 if told else 0)
 
@@ -185,4 +185,4 @@ def test_a_run_whose_job_file_is_gone_says_so(
     airflow.stale = True
     said = dataflow("status", RUN, "--home", own).out
     assert "its job file is gone: the DAG is stale; put it back, or" in said
-    assert f"`dataflow cancel {RUN}`" in " ".join(said.split())
+    assert f"`dataflow cancel --home {own} {RUN}`" in " ".join(said.split())

@@ -35,7 +35,7 @@ def test_status(dataflow: Dataflow, home: Path) -> None:
     said = dataflow("status", "--home", home)
     assert said.code == 0
     assert "is SUCCEEDED_WITH_DEAD" in said.out
-    assert "dataflow dead-letters list" in said.out
+    assert f"dataflow dead-letters list --home {home}" in said.out
     found = dataflow("status", "--home", home, "--json").json
     assert [row["step"] for row in found["steps"]][:3] == ["discover", "fetch", "parse"]
     assert all(row["done"] == row["tasks"] for row in found["steps"])

@@ -83,11 +83,11 @@ def test_a_paused_run_ends_with_3_and_resume_ends_it(
     settings = load_job(clean_job)
     run_id = create_run(open_home(home), settings, "full", job_name="job")
     asked = dataflow("pause", "--why", "maintenance", "--home", home)
-    assert (asked.code, f"dataflow resume {run_id}" in asked.out) == (0, True)
+    assert (asked.code, f"dataflow resume --home {home} {run_id}" in asked.out) == (0, True)
     said = dataflow("run", clean_job, "--workers", 0, "--home", home)
     assert said.code == 3
     assert "maintenance" in said.err
-    assert f"dataflow resume {run_id}" in said.err
+    assert f"dataflow resume --home {home} {run_id}" in said.err
     assert "is PAUSED" in dataflow("status", "--home", home).out
     assert dataflow("run", clean_job, "--workers", 0, "--home", home, "--json").json["state"] == "PAUSED"
     resumed = dataflow("resume", "--workers", 0, "--home", home)
@@ -102,4 +102,4 @@ def test_a_paused_run_ends_with_3_and_resume_ends_it(
 def test_a_run_with_dead_letters_ends_with_4(dataflow: Dataflow, job: Path, home: Path) -> None:
     said = dataflow("run", job, "--workers", 0, "--home", home)
     assert said.code == 4
-    assert "1 dead letter(s) wait: dataflow dead-letters list" in said.out
+    assert f"1 dead letter(s) wait: dataflow dead-letters list --home {home}" in said.out

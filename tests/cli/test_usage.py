@@ -118,7 +118,7 @@ def test_without_a_home_each_command_says_how_to_make_one(
 ) -> None:
     said = dataflow(*arguments, "--home", tmp_path / "none")
     assert said.code == 2
-    assert "`dataflow run JOB` makes one" in said.err
+    assert f"`dataflow run --home {tmp_path}/none JOB` makes one" in said.err
     assert not (tmp_path / "none").exists()
 
 
@@ -127,10 +127,10 @@ def test_in_a_home_without_runs_each_command_says_how_to_start_one(
 ) -> None:
     for arguments in (("status",), ("pause",), ("audit",), ("versions", "show"), ("report",)):
         said = dataflow(*arguments, "--home", tmp_path)
-        assert (said.code, "`dataflow run JOB`" in said.err) == (2, True), arguments
+        assert (said.code, f"`dataflow run --home {tmp_path} JOB`" in said.err) == (2, True), arguments
     for arguments in (("versions", "list"), ("runs",)):
         said = dataflow(*arguments, "--home", tmp_path)
-        assert (said.code, "`dataflow run JOB`" in said.out) == (0, True), arguments
+        assert (said.code, f"`dataflow run --home {tmp_path} JOB`" in said.out) == (0, True), arguments
         assert dataflow(*arguments, "--home", tmp_path, "--json").json == []
 
 

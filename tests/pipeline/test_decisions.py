@@ -41,7 +41,10 @@ def test_a_rejected_version_stays_refused_until_it_is_approved_after_all(tmp_pat
     again = dataflow("versions", "reject", second["version"], "--home", made.home)
     assert (again.code, "was rejected before" in again.err) == (2, True)
     refused = dataflow("versions", "rollback", second["version"], "--home", made.home)
-    assert (refused.code, f"dataflow versions approve {second['version']}" in refused.err) == (1, True)
+    assert (refused.code, f"versions approve --home {made.home} {second['version']}" in refused.err) == (
+        1,
+        True,
+    )
     nothing = dataflow("versions", "approve", "--home", made.home)
     assert (nothing.code, "no version waits" in nothing.err) == (2, True)
 

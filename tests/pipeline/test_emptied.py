@@ -44,7 +44,7 @@ def test_an_empty_version_never_replaces_one_that_holds_documents(tmp_path: Path
     )
     refused = dataflow("versions", "rollback", second.data["version"], "--home", made.home)
     assert refused.code == 1
-    assert f"dataflow versions approve {second.data['version']}" in refused.err
+    assert f"dataflow versions approve --home {made.home} {second.data['version']}" in refused.err
     assert made.run().data["current"] is False, "asked again, it still waits"
 
     assert made.ask("versions", "approve")["current"] == second.data["version"]
