@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from dataflow_ops.kernels.arrow import F64, I64, U8
+from dataflow_ops.kernels.arrow import F64, I64, U8, U64, ix
 from dataflow_ops.kernels.counts import frozen
 
 VERSION = 2
@@ -33,38 +33,50 @@ _HASH_BITS = 12
 
 @njit(cache=True)
 def _parse(data, start, stop, table, blocks):  # type: ignore[no-untyped-def]
-    """Parse ``data[start:stop]``; fill the cost of each block, return their number and the bytes in loops."""
+    """Parse ``data[start:stop]``; fill the cost of each block, return their number and the bytes in loops.
+
+    An entry of ``table`` holds four bytes and where they stood last, so one load tells whether they match:
+    1 + position since ``table[-1]``. What earlier documents left there lies before ``start``.
+    """
     size = stop - start
     pad = -size % BLOCK  # blocks are aligned with the end, where loops of cut-off generations stand
     n_blocks = (size + pad) // BLOCK
-    blocks[:n_blocks] = 0
-    table[:] = -1
+    base = np.int64(table[-1])
+    if start < base or stop - base >= 0xFFFFFFFF:
+        table[:] = 0
+        base = start
+        table[-1] = np.uint64(base)
+    base -= 1
     i = start
     looped = 0
     limit = stop - 4
     origin = start - pad
-    while i <= limit:
-        word = (
-            np.uint32(data[i])
-            | (np.uint32(data[i + 1]) << np.uint32(8))
-            | (np.uint32(data[i + 2]) << np.uint32(16))
-            | (np.uint32(data[i + 3]) << np.uint32(24))
-        )
-        slot = np.int64(np.uint32(word * np.uint32(2654435761)) >> np.uint32(32 - _HASH_BITS))
-        candidate = table[slot]
-        table[slot] = i
-        cost, length = 1, 1
-        if candidate >= 0 and i - candidate < 32768:
-            same = 0
-            while i + same < stop and data[candidate + same] == data[i + same]:
-                same += 1
-            if same >= 4:
-                cost, length = 2, same
+    for block in range(n_blocks):
+        end = min(origin + (block + 1) * BLOCK, limit + 1)
+        total = 0
+        while i < end:
+            word = np.uint64(
+                np.uint32(data[ix(i)])
+                | (np.uint32(data[ix(i + 1)]) << np.uint32(8))
+                | (np.uint32(data[ix(i + 2)]) << np.uint32(16))
+                | (np.uint32(data[ix(i + 3)]) << np.uint32(24))
+            )
+            slot = np.uint32(np.uint32(word) * np.uint32(2654435761)) >> np.uint32(32 - _HASH_BITS)
+            entry = table[slot]
+            table[slot] = (word << np.uint64(32)) | np.uint64(i - base)
+            cost = length = 1
+            if entry >> np.uint64(32) == word:
+                candidate = base + np.int64(entry & np.uint64(0xFFFFFFFF))
                 period = i - candidate
-                if period >= _MIN_PERIOD and same >= _MIN_REPEATS * period:
-                    looped += same
-        blocks[(i - origin) // BLOCK] += cost
-        i += length
+                if candidate >= start and period < 32768:
+                    cost, length = 2, 4
+                    while i + length < stop and data[ix(candidate + length)] == data[ix(i + length)]:
+                        length += 1
+                    if period >= _MIN_PERIOD and length >= _MIN_REPEATS * period:
+                        looped += length
+            total += cost
+            i += length
+        blocks[block] = total
     if i < stop:
         blocks[n_blocks - 1] += stop - i
     return n_blocks, looped
@@ -104,6 +116,11 @@ def _window_costs(data, start, stop, table, blocks, costs):  # type: ignore[no-u
     return n
 
 
+def _table() -> U64:
+    """Of the last place of each four bytes, by their hash; behind it the position from which places count."""
+    return np.zeros((1 << _HASH_BITS) + 1, np.uint64)
+
+
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """What the cheap parse says of some documents; all arrays float64 of shape ``(m,)``.
@@ -131,7 +148,7 @@ def estimate(data: U8, offsets: I64, rows: I64) -> Estimate:
     """
     longest = int((offsets[rows + 1] - offsets[rows]).max()) if rows.size else 0
     whole, window, loops = np.zeros(rows.size), np.zeros(rows.size), np.zeros(rows.size)
-    table = np.empty(1 << _HASH_BITS, np.int64)
+    table = _table()
     blocks = np.zeros(longest // BLOCK + 2, np.int64)
     _estimate(frozen(data), frozen(offsets), frozen(rows), table, blocks, whole, window, loops)
     return Estimate(whole, window, loops)
@@ -176,7 +193,7 @@ def window_zlib_ratio(data: U8, offsets: I64, rows: I64) -> F64:
     view = memoryview(data.data)
     out = np.ones(rows.size)
     longest = int((offsets[rows + 1] - offsets[rows]).max()) if rows.size else 0
-    table, blocks = np.empty(1 << _HASH_BITS, np.int64), np.zeros(longest // BLOCK + 2, np.int64)
+    table, blocks = _table(), np.zeros(longest // BLOCK + 2, np.int64)
     costs, solid = np.empty(longest // BLOCK + 2, np.int64), frozen(data)
     for k, row in enumerate(rows):
         start, stop = int(offsets[row]), int(offsets[row + 1])

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from dataflow_ops.kernels.arrow import F64, I64, U8, U64
+from dataflow_ops.kernels.arrow import F64, I64, U8, U64, ix
 from dataflow_ops.kernels.unicode_classes import (
     CLASSES,
     CONTROL,
@@ -34,15 +34,17 @@ _BLOCK = 128  # at most 255, or a lane overflows
 @njit(cache=True, inline="always")
 def decode(data, i):  # type: ignore[no-untyped-def]
     """Code point at byte ``i`` of valid UTF-8, and its length in bytes."""
-    b = np.int64(data[i])
+    b = np.int64(data[ix(i)])
     if b < 0x80:
         return b, 1
+    second = np.int64(data[ix(i + 1)]) & 0x3F
     if b < 0xE0:
-        return ((b & 0x1F) << 6) | (np.int64(data[i + 1]) & 0x3F), 2
+        return ((b & 0x1F) << 6) | second, 2
+    third = np.int64(data[ix(i + 2)]) & 0x3F
     if b < 0xF0:
-        return ((b & 0x0F) << 12) | ((np.int64(data[i + 1]) & 0x3F) << 6) | (np.int64(data[i + 2]) & 0x3F), 3
-    high = ((b & 0x07) << 18) | ((np.int64(data[i + 1]) & 0x3F) << 12)
-    return high | ((np.int64(data[i + 2]) & 0x3F) << 6) | (np.int64(data[i + 3]) & 0x3F), 4
+        return ((b & 0x0F) << 12) | (second << 6) | third, 3
+    fourth = np.int64(data[ix(i + 3)]) & 0x3F
+    return ((b & 0x07) << 18) | (second << 12) | (third << 6) | fourth, 4
 
 
 @njit(cache=True)
@@ -54,8 +56,8 @@ def _count(data, offsets, classes, packed, lanes, out):  # type: ignore[no-untyp
             lane_sums = np.uint64(0)
             seen = np.uint8(0)
             for j in range(i, end):
-                lane_sums += packed[data[j]]
-                seen |= data[j]
+                lane_sums += packed[data[ix(j)]]
+                seen |= data[ix(j)]
             if seen < 0x80:
                 for lane in range(8):
                     out[row, lanes[lane]] += np.int64((lane_sums >> np.uint64(8 * lane)) & np.uint64(0xFF))
@@ -64,7 +66,7 @@ def _count(data, offsets, classes, packed, lanes, out):  # type: ignore[no-untyp
                 continue
             while i < end:  # a character may reach over the block's end
                 cp, length = decode(data, i)
-                out[row, classes[cp]] += 1
+                out[row, classes[ix(cp)]] += 1
                 out[row, CLASSES] += 1
                 i += length
 
@@ -110,17 +112,17 @@ def _entropy(data, offsets, rows, logs, histogram, touched, out):  # type: ignor
         i, stop = offsets[rows[k]], offsets[rows[k] + 1]
         n_touched, total = 0, 0
         while i < stop:
-            b = data[i]
+            b = data[ix(i)]
             if b < 0x80:
-                ascii[i & 1, b] += 1
+                ascii[ix(i & 1), b] += 1
                 i += 1
                 total += 1
                 continue
             cp, length = decode(data, i)
-            if histogram[cp] == 0:
-                touched[n_touched] = cp
+            if histogram[ix(cp)] == 0:
+                touched[ix(n_touched)] = cp
                 n_touched += 1
-            histogram[cp] += 1
+            histogram[ix(cp)] += 1
             total += 1
             i += length
         weighted = 0.0

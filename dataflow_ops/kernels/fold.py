@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dataflow_ops.kernels.arrow import I64, U8, string_buffers
+from dataflow_ops.kernels.arrow import I64, U8, eights, ix, string_buffers
 
 VERSION = 1
 I32 = npt.NDArray[np.int32]
@@ -179,10 +179,11 @@ def fold(texts: Any, table: FoldTable) -> Folded:
     out_offsets = np.zeros(n + 1, np.int64)
     interacts = np.zeros(n, np.bool_)
     out = np.empty(int(offsets[-1] - offsets[0]) + 64, np.uint8)
+    wide = eights(data)
     done = 0
     while True:
         done = _fold_rows(
-            data, offsets, table.index, table.pool, table.ascii, out, out_offsets, interacts, done
+            data, wide, offsets, table.index, table.pool, table.ascii, out, out_offsets, interacts, done
         )
         if done == n:
             break
@@ -210,7 +211,7 @@ def _with_fallback(
 
 
 @numba.njit(cache=True)
-def _fold_rows(data, offsets, index, pool, ascii_table, out, out_offsets, interacts, start):  # type: ignore[no-untyped-def]
+def _fold_rows(data, wide, offsets, index, pool, ascii_table, out, out_offsets, interacts, start):  # type: ignore[no-untyped-def]
     """Fold rows from ``start`` on; return how many rows are done (fewer than n: ``out`` is too small)."""
     n = len(offsets) - 1
     end_of_input = offsets[n]
@@ -222,26 +223,33 @@ def _fold_rows(data, offsets, index, pool, ascii_table, out, out_offsets, intera
         if w + (end_of_input - p) > capacity:
             return i
         while p < end:
-            lead = data[p]
+            if p + 8 <= end and wide[ix(p)] & np.uint64(0x8080808080808080) == 0:
+                for k in range(8):
+                    lead = data[ix(p + k)]
+                    out[ix(w)] = ascii_table[0, lead]
+                    w += np.int64(ascii_table[1, lead])
+                p += 8
+                continue
+            lead = data[ix(p)]
             if lead < 0x80:
-                out[w] = ascii_table[0, lead]
+                out[ix(w)] = ascii_table[0, lead]
                 w += np.int64(ascii_table[1, lead])
                 p += 1
                 continue
             if lead < 0xE0:
-                c = ((lead & 0x1F) << 6) | (data[p + 1] & 0x3F)
+                c = ((lead & 0x1F) << 6) | (data[ix(p + 1)] & 0x3F)
                 size = 2
             elif lead < 0xF0:
-                c = ((lead & 0x0F) << 12) | ((data[p + 1] & 0x3F) << 6) | (data[p + 2] & 0x3F)
+                c = ((lead & 0x0F) << 12) | ((data[ix(p + 1)] & 0x3F) << 6) | (data[ix(p + 2)] & 0x3F)
                 size = 3
             else:
-                c = ((lead & 0x07) << 18) | ((data[p + 1] & 0x3F) << 12)
-                c |= ((data[p + 2] & 0x3F) << 6) | (data[p + 3] & 0x3F)
+                c = ((lead & 0x07) << 18) | ((data[ix(p + 1)] & 0x3F) << 12)
+                c |= ((data[ix(p + 2)] & 0x3F) << 6) | (data[ix(p + 3)] & 0x3F)
                 size = 4
-            entry = index[c]
+            entry = index[ix(c)]
             if entry == -1:
                 for k in range(size):
-                    out[w + k] = data[p + k]
+                    out[ix(w + k)] = data[ix(p + k)]
                 w += size
                 p += size
             elif entry >= 0:
@@ -251,7 +259,7 @@ def _fold_rows(data, offsets, index, pool, ascii_table, out, out_offsets, intera
                 if length > size and w + length + (end_of_input - p) > capacity:
                     return i
                 for k in range(length):
-                    out[w + k] = pool[entry + 1 + k]
+                    out[ix(w + k)] = pool[ix(entry + 1 + k)]
                 w += length
             else:
                 interacts[i] = True
@@ -294,17 +302,17 @@ def count_characters(data, offsets):  # type: ignore[no-untyped-def]
         total = 0
         wide = 0
         for p in range(offsets[i], offsets[i + 1]):
-            lead = data[p]
+            lead = data[ix(p)]
             total += (lead & 0xC0) != 0x80
             if lead >= 0xE3:
                 if lead == 0xE3:  # U+3000..U+3FFF: kana from U+3040, Han from U+3400
-                    second = data[p + 1]
+                    second = data[ix(p + 1)]
                     wide += (second >= 0x81 and second <= 0x83) or second >= 0x90
                 elif lead <= 0xED:  # U+4000..U+DFFF: Han, and Hangul from U+AC00
-                    second = data[p + 1]
+                    second = data[ix(p + 1)]
                     wide += lead != 0xED or second < 0x9F
                 elif lead == 0xF0:  # U+20000..U+3FFFF: further Han
-                    wide += data[p + 1] >= 0xA0
+                    wide += data[ix(p + 1)] >= 0xA0
         characters[i] = total
         dense[i] = wide
     return characters, dense

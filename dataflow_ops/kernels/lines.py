@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dataflow_ops.kernels.arrow import I64, U8, eights
+from dataflow_ops.kernels.arrow import I64, U8, eights, ix
 from dataflow_ops.kernels.counts import decode, frozen
 from dataflow_ops.kernels.unicode_classes import NEWLINE, SENTENCE_END, SPACE, class_table
 from dataflow_ops.kernels.words import mix, table_size
@@ -62,7 +62,7 @@ def _survey(data, wide, i, stop):  # type: ignore[no-untyped-def]
     feeds = 0
     cells, braces, high = np.uint64(0), np.uint64(0), np.uint64(0)
     while i + 8 <= stop:
-        x = wide[i]
+        x = wide[ix(i)]
         feeds += _bits(_equal(x, 10))
         cells |= _equal(x, 9) | _equal(x, 124)
         braces |= _equal(x, 123)
@@ -71,10 +71,11 @@ def _survey(data, wide, i, stop):  # type: ignore[no-untyped-def]
     has_cells, has_braces = cells != 0, braces != 0
     beyond = (high & np.uint64(0x8080808080808080)) != 0
     while i < stop:
-        feeds += data[i] == 10
-        has_cells |= (data[i] == 9) | (data[i] == 124)
-        has_braces |= data[i] == 123
-        beyond |= data[i] >= 0x80
+        b = data[ix(i)]
+        feeds += b == 10
+        has_cells |= (b == 9) | (b == 124)
+        has_braces |= b == 123
+        beyond |= b >= 0x80
         i += 1
     return feeds, has_cells, has_braces, beyond
 
@@ -83,10 +84,10 @@ def _survey(data, wide, i, stop):  # type: ignore[no-untyped-def]
 def _line_end(data, wide, i, stop):  # type: ignore[no-untyped-def]
     """Byte of the next line feed in ``data[i:stop]``, else ``stop``; eight bytes at a time."""
     while i + 8 <= stop:
-        if _equal(wide[i], 10):
+        if _equal(wide[ix(i)], 10):
             break
         i += 8
-    while i < stop and data[i] != 10:
+    while i < stop and data[ix(i)] != 10:
         i += 1
     return i
 
@@ -96,19 +97,20 @@ def _hash(data, wide, i, stop):  # type: ignore[no-untyped-def]
     """Hash of some bytes: equal ones have equal hashes."""
     h = np.uint64(stop - i) * np.uint64(0x9E3779B97F4A7C15)
     while i + 8 <= stop:
-        h = (h ^ wide[i]) * np.uint64(0xBF58476D1CE4E5B9)
+        h = (h ^ wide[ix(i)]) * np.uint64(0xBF58476D1CE4E5B9)
         h ^= h >> np.uint64(32)
         i += 8
     tail = np.uint64(0)
     while i < stop:
-        tail = (tail << np.uint64(8)) | np.uint64(data[i])
+        tail = (tail << np.uint64(8)) | np.uint64(data[ix(i)])
         i += 1
     return mix((h ^ tail) * np.uint64(0xBF58476D1CE4E5B9))
 
 
 @njit(cache=True, inline="always")
 def _is_space(cp, classes):  # type: ignore[no-untyped-def]
-    return classes[cp] == SPACE or classes[cp] == NEWLINE
+    c = classes[ix(cp)]
+    return c == SPACE or c == NEWLINE
 
 
 @njit(cache=True, inline="always")
@@ -131,7 +133,7 @@ def _trim(data, i, stop, classes):  # type: ignore[no-untyped-def]
 def _before(data, p):  # type: ignore[no-untyped-def]
     """First byte of the character that ends before byte ``p``."""
     p -= 1
-    while data[p] & 0xC0 == 0x80:
+    while data[ix(p)] & 0xC0 == 0x80:
         p -= 1
     return p
 
@@ -174,13 +176,13 @@ def _lines(data, wide, offsets, classes, bullets, closing, keys, used, out):  # 
             cells, braces, inside = 0, 0, 0
             if has_cells:
                 for j in range(line, i - 1):
-                    cells += (data[j] == 9) | (data[j] == 124)
+                    cells += (data[ix(j)] == 9) | (data[ix(j)] == 124)
             if has_braces:
                 for j in range(start, end):
-                    braces += data[j] == 123
+                    braces += data[ix(j)] == 123
             if beyond:
                 for j in range(start, end):
-                    inside += (data[j] & 0xC0) == 0x80
+                    inside += (data[ix(j)] & 0xC0) == 0x80
             length = end - start - inside
             first, size = decode(data, start)
             second_is_space = length > 1 and _is_space(decode(data, start + size)[0], classes)
@@ -190,17 +192,17 @@ def _lines(data, wide, offsets, classes, bullets, closing, keys, used, out):  # 
             out[row, _SHORT] += length < _SHORT_LINE
             out[row, _CELLS] += cells >= 2
             out[row, _BRACE] += braces > 0
-            ends = classes[last] == SENTENCE_END
-            out[row, _ENDED] += ends or (_is_in(last, closing) and classes[before] == SENTENCE_END)
+            ends = classes[ix(last)] == SENTENCE_END
+            out[row, _ENDED] += ends or (_is_in(last, closing) and classes[ix(before)] == SENTENCE_END)
             out[row, _ELLIPSIS] += last == 0x2026 or (last == 46 and before == 46 and before2 == 46)
             bullet = second_is_space and _is_in(first, bullets)
             out[row, _BULLET] += bullet
             code = last == 59 or last == 123 or last == 125 or (last == 58 and before == 41)
             out[row, _CODE] += code and not bullet
             key = _hash(data, wide, start, end)
-            slot = np.int64(key & mask)
+            slot = key & mask
             while used[slot] and keys[slot] != key:
-                slot = (slot + 1) & np.int64(mask)
+                slot = (slot + np.uint64(1)) & mask
             if used[slot]:
                 out[row, _REPEATED] += 1
                 out[row, _REPEATED_CHARS] += length

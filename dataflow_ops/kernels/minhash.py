@@ -15,12 +15,14 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 
-from dataflow_ops.kernels.arrow import I64, U8, U32
+from dataflow_ops.kernels.arrow import I64, U8, U32, ix
 from dataflow_ops.kernels.counts import frozen
 
 VERSION = 1
 
 MAX_SHINGLE = 127
+_PASS = 16  # shingles
+_RUN = 64  # bytes that are looked at together, and read together where all are ASCII
 _BLOCK = 2048  # units hashed at once: with their hashes they stay in the first-level cache
 
 
@@ -97,7 +99,7 @@ class Signer:
         self._signature = np.full(len(perms.a), 0xFFFFFFFF, np.uint32)
         self._weights = _weights()
         self._units = np.empty(_BLOCK, np.uint32)
-        self._hashes = np.empty(_BLOCK + 8, np.uint32)
+        self._hashes = np.empty(_BLOCK + _PASS, np.uint32)
         self._state = np.zeros(3, np.int64)
 
     def update(self, piece: bytes) -> None:
@@ -130,18 +132,30 @@ class Signer:
 
 
 @numba.njit(cache=True)
-def _fold8(signature, a, b, x, at):  # type: ignore[no-untyped-def]
-    """Fold the eight shingles ``x[at:at + 8]`` into the signature in one pass over the permutations."""
-    x0, x1, x2, x3 = x[at], x[at + 1], x[at + 2], x[at + 3]
-    x4, x5, x6, x7 = x[at + 4], x[at + 5], x[at + 6], x[at + 7]
-    for j in range(len(signature)):
-        aj = a[j]
-        bj = b[j]
-        m0 = min(np.uint32(aj * x0 + bj), np.uint32(aj * x1 + bj))
-        m1 = min(np.uint32(aj * x2 + bj), np.uint32(aj * x3 + bj))
-        m2 = min(np.uint32(aj * x4 + bj), np.uint32(aj * x5 + bj))
-        m3 = min(np.uint32(aj * x6 + bj), np.uint32(aj * x7 + bj))
-        signature[j] = min(signature[j], min(min(m0, m1), min(m2, m3)))
+def _fold(signature, a, b, x, count):  # type: ignore[no-untyped-def]
+    """Fold the shingles ``x[:count]`` into the signature, sixteen in each pass over the permutations.
+
+    So a position of the signature is loaded and stored once for sixteen, and the sixteen stay in registers.
+    """
+    for at in range(0, count, _PASS):
+        x0, x1, x2, x3 = x[ix(at)], x[ix(at + 1)], x[ix(at + 2)], x[ix(at + 3)]
+        x4, x5, x6, x7 = x[ix(at + 4)], x[ix(at + 5)], x[ix(at + 6)], x[ix(at + 7)]
+        x8, x9, x10, x11 = x[ix(at + 8)], x[ix(at + 9)], x[ix(at + 10)], x[ix(at + 11)]
+        x12, x13, x14, x15 = x[ix(at + 12)], x[ix(at + 13)], x[ix(at + 14)], x[ix(at + 15)]
+        for j in range(len(signature)):
+            aj = a[j]
+            bj = b[j]
+            m0 = min(np.uint32(aj * x0 + bj), np.uint32(aj * x1 + bj))
+            m1 = min(np.uint32(aj * x2 + bj), np.uint32(aj * x3 + bj))
+            m2 = min(np.uint32(aj * x4 + bj), np.uint32(aj * x5 + bj))
+            m3 = min(np.uint32(aj * x6 + bj), np.uint32(aj * x7 + bj))
+            m4 = min(np.uint32(aj * x8 + bj), np.uint32(aj * x9 + bj))
+            m5 = min(np.uint32(aj * x10 + bj), np.uint32(aj * x11 + bj))
+            m6 = min(np.uint32(aj * x12 + bj), np.uint32(aj * x13 + bj))
+            m7 = min(np.uint32(aj * x14 + bj), np.uint32(aj * x15 + bj))
+            low = min(min(m0, m1), min(m2, m3))
+            high = min(min(m4, m5), min(m6, m7))
+            signature[j] = min(signature[j], min(low, high))
 
 
 @numba.njit(cache=True)
@@ -163,10 +177,9 @@ def _take(units, filled, size, weights, x, a, b, signature):  # type: ignore[no-
         h = np.uint32(h * np.uint32(0xC2B2AE35))
         x[i] = np.uint32(h ^ (h >> np.uint32(16)))
     # Repeating a shingle changes no minimum, so the last pass is filled up with one.
-    for i in range(count, count + (-count & 7)):
+    for i in range(count, count + (-count % _PASS)):
         x[i] = x[0]
-    for at in range(0, count, 8):
-        _fold8(signature, a, b, x, at)
+    _fold(signature, a, b, x, count)
     for i in range(size - 1):
         units[i] = units[count + i]
     return size - 1
@@ -179,27 +192,43 @@ def _feed(data, start, end, size, a, b, weights, words, last, units, x, state, s
     state: units waiting in ``units``, units seen in all, hash of the word that is still open (0: none).
     """
     filled = state[0]
-    seen = state[1]
+    seen_units = state[1]
     word = np.uint32(state[2])
     capacity = len(units)
     p = start
+    plain = start  # no look for a run of ASCII before this byte
     while p < end:
-        lead = data[p]
+        if p >= plain and not words:
+            run = min(_RUN, end - p, capacity - filled)
+            seen = np.uint8(0)
+            for j in range(run):
+                seen |= data[ix(p + j)]
+            if seen < 0x80:
+                for j in range(run):
+                    units[ix(filled + j)] = data[ix(p + j)]
+                p += run
+                filled += run
+                seen_units += run
+                if filled == capacity:
+                    filled = _take(units, filled, size, weights, x, a, b, signature)
+                continue
+            plain = p + run
+        lead = data[ix(p)]
         if lead < 0x80:
             c = np.uint32(lead)
             p += 1
         elif lead < 0xE0:
-            c = np.uint32(((lead & 0x1F) << 6) | (data[p + 1] & 0x3F))
+            c = np.uint32(((lead & 0x1F) << 6) | (data[ix(p + 1)] & 0x3F))
             p += 2
         elif lead < 0xF0:
-            c = np.uint32(((lead & 0x0F) << 12) | ((data[p + 1] & 0x3F) << 6) | (data[p + 2] & 0x3F))
+            c = np.uint32(((lead & 0x0F) << 12) | ((data[ix(p + 1)] & 0x3F) << 6) | (data[ix(p + 2)] & 0x3F))
             p += 3
         else:
             c = np.uint32(
                 ((lead & 0x07) << 18)
-                | ((data[p + 1] & 0x3F) << 12)
-                | ((data[p + 2] & 0x3F) << 6)
-                | (data[p + 3] & 0x3F)
+                | ((data[ix(p + 1)] & 0x3F) << 12)
+                | ((data[ix(p + 2)] & 0x3F) << 6)
+                | (data[ix(p + 3)] & 0x3F)
             )
             p += 4
         if words:
@@ -211,32 +240,32 @@ def _feed(data, start, end, size, a, b, weights, words, last, units, x, state, s
             if word != 0:
                 units[filled] = word
                 filled += 1
-                seen += 1
+                seen_units += 1
                 word = np.uint32(0)
                 if filled == capacity:
                     filled = _take(units, filled, size, weights, x, a, b, signature)
             if not dense:
                 continue
-        units[filled] = c
+        units[ix(filled)] = c
         filled += 1
-        seen += 1
+        seen_units += 1
         if filled == capacity:
             filled = _take(units, filled, size, weights, x, a, b, signature)
     if last:
         if word != 0:
             units[filled] = word
             filled += 1
-            seen += 1
+            seen_units += 1
         filled = _take(units, filled, size, weights, x, a, b, signature)
     state[0] = filled
-    state[1] = seen
+    state[1] = seen_units
     state[2] = word
 
 
 @numba.njit(cache=True)
 def _sign_rows(data, offsets, sizes, a, b, weights, words, out, shingles):  # type: ignore[no-untyped-def]
-    units = np.empty(2048, np.uint32)
-    x = np.empty(2048 + 8, np.uint32)
+    units = np.empty(_BLOCK, np.uint32)
+    x = np.empty(_BLOCK + _PASS, np.uint32)
     state = np.zeros(3, np.int64)
     for i in range(len(offsets) - 1):
         state[:] = 0

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from dataflow_ops.kernels.arrow import ix
 from dataflow_ops.kernels.words import table_size
 
 VERSION = 2
@@ -24,16 +25,16 @@ def _gram(hashes, i, size, odd):  # type: ignore[no-untyped-def]
     """Hash of a run of units, whose own hashes are mixed already: a sum with random odd weights by place."""
     h = np.uint64(0)
     for j in range(size):
-        h += hashes[i + j] * odd[j]
+        h += hashes[ix(i + j)] * odd[ix(j)]
     return h
 
 
 @njit(cache=True, inline="always")
 def find(keys, values, mask, key):  # type: ignore[no-untyped-def]
     """Slot of ``key``, or the empty slot (``values`` 0) where it belongs."""
-    slot = np.int64(key & mask)
+    slot = key & mask
     while values[slot] != 0 and keys[slot] != key:
-        slot = (slot + 1) & np.int64(mask)
+        slot = (slot + np.uint64(1)) & mask
     return slot
 
 
@@ -54,9 +55,9 @@ def runs(slots, values, n, size, at):  # type: ignore[no-untyped-def]
     """
     found, run = 0, 0
     for i in range(n):
-        run = run + 1 if values[slots[i]] > 1 else 0
+        run = run + 1 if values[ix(slots[ix(i)])] > 1 else 0
         if run >= size:
-            at[found] = i - size + 1
+            at[ix(found)] = i - size + 1
             found += 1
     return found
 
@@ -86,16 +87,16 @@ def count(hashes, lengths, size, at, m, slots, keys, values):  # type: ignore[no
     values[: mask + np.uint64(1)] = 0
     best, inside, covered = 0, 0, 0
     for k in range(m):
-        i = at[k]
+        i = at[ix(k)]
         key = _gram(hashes, i, size, _ODD)
         slot = find(keys, values, mask, key)
         keys[slot] = key
-        slots[k] = slot
+        slots[ix(k)] = slot
         values[slot] += 1
         best = max(best, values[slot])
         if values[slot] > 1:
             for j in range(max(i, covered), i + size):
-                inside += lengths[j]
+                inside += lengths[ix(j)]
             covered = i + size
     return best, inside
 
@@ -108,12 +109,12 @@ def narrow(at, m, slots, values, longer):  # type: ignore[no-untyped-def]
     """
     repeated = 0
     for k in range(m):
-        if values[slots[k]] > 1:
-            at[repeated] = at[k]
+        if values[ix(slots[ix(k)])] > 1:
+            at[ix(repeated)] = at[ix(k)]
             repeated += 1
     kept = 0
     for k in range(repeated - longer):
-        if at[k + longer] == at[k] + longer:
-            at[kept] = at[k]
+        if at[ix(k + longer)] == at[ix(k)] + longer:
+            at[ix(kept)] = at[ix(k)]
             kept += 1
     return kept

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from numba import njit
 
 from dataflow_ops.kernels import ngrams
-from dataflow_ops.kernels.arrow import F64, I64, U8, U32, U64
+from dataflow_ops.kernels.arrow import F64, I64, U8, U32, U64, ix
 from dataflow_ops.kernels.counts import frozen
 from dataflow_ops.kernels.ngrams import count, find, narrow, runs
 from dataflow_ops.kernels.unicode_classes import class_table, fold_table
@@ -146,17 +146,18 @@ def _function_words(words, lex, keys, values, order, n_distinct, n, share, logs)
     logs[:] = 0.0
     mask = np.uint64(lex.keys.size - 1)
     for d in range(n_distinct):
-        if not _may_be_in(lex.hints, keys[order[d]]):
+        own = ix(order[ix(d)])
+        if not _may_be_in(lex.hints, keys[own]):
             continue
-        slot = find(lex.keys, lex.used, mask, keys[order[d]])
+        slot = find(lex.keys, lex.used, mask, keys[own])
         if lex.used[slot] == 0:
             continue
         bits = lex.languages[slot]
-        count = float(values[order[d]])
+        count = float(values[own])
         for language in range(share.size):
             if (bits >> np.uint64(language)) & np.uint64(1):
-                share[language] += count
-                logs[language] += count * np.log2(count)
+                share[ix(language)] += count
+                logs[ix(language)] += count * np.log2(count)
     best = 0
     for language in range(1, share.size):
         if share[language] > share[best]:
@@ -175,14 +176,15 @@ def _stuffing(hashes, lengths, n, lex, keys, values, order, slots, share, logs, 
     values[:size] = 0
     n_distinct, single = 0, 0
     for i in range(n):
-        slot = find(keys, values, mask, hashes[i])
+        key = hashes[ix(i)]
+        slot = find(keys, values, mask, key)
         if values[slot] == 0:
-            keys[slot] = hashes[i]
-            order[n_distinct] = slot
+            keys[slot] = key
+            order[ix(n_distinct)] = slot
             n_distinct += 1
-        slots[i] = slot
+        slots[ix(i)] = slot
         values[slot] += 1
-        single += lengths[i] == 1
+        single += lengths[ix(i)] == 1
     found = 0
     for j in range(targets.size):
         found += values[find(keys, values, mask, targets[j])] > 0
@@ -197,9 +199,10 @@ def _stuffing(hashes, lengths, n, lex, keys, values, order, slots, share, logs, 
     content = 0
     lexicon_mask = np.uint64(lex.keys.size - 1)
     for d in range(n_distinct):
-        times = values[order[d]]
-        if credited and _may_be_in(lex.hints, keys[order[d]]):
-            slot = find(lex.keys, lex.used, lexicon_mask, keys[order[d]])
+        own = ix(order[ix(d)])
+        times = values[own]
+        if credited and _may_be_in(lex.hints, keys[own]):
+            slot = find(lex.keys, lex.used, lexicon_mask, keys[own])
             if lex.used[slot] != 0 and (lex.languages[slot] >> np.uint64(language)) & np.uint64(1):
                 continue
         content += times
@@ -222,14 +225,14 @@ def _phrases(hashes, lengths, segments, n, lex, marked):  # type: ignore[no-unty
     while start < n:
         end = start
         segment_chars = 0
-        while end < n and segments[end] == segments[start]:
-            segment_chars += lengths[end]
+        while end < n and segments[ix(end)] == segments[ix(start)]:
+            segment_chars += lengths[ix(end)]
             end += 1
         seen = 0
         for i in range(start, end):
-            if not _may_be_in(lex.phrase_hints, hashes[i]):
+            if not _may_be_in(lex.phrase_hints, hashes[ix(i)]):
                 continue
-            slot = find(lex.phrase_keys, lex.phrase_used, mask, hashes[i])
+            slot = find(lex.phrase_keys, lex.phrase_used, mask, hashes[ix(i)])
             phrase = lex.phrase_used[slot]
             while phrase != 0:
                 a, b = lex.phrase_offsets[phrase - 1], lex.phrase_offsets[phrase]
@@ -282,7 +285,7 @@ def _measure(data, offsets, rows, classes, fold, lex, targets, sizes, columns, r
         )
         chars = 0
         for i in range(n):
-            chars += lengths[i]
+            chars += lengths[ix(i)]
         out[k, UNITS], out[k, SEGMENTS], out[k, CHARS], out[k, LETTERED] = n, n_segments, chars, lettered
         if n == 0:
             continue

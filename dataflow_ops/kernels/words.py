@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from dataflow_ops.kernels.arrow import U8, U32, U64
+from dataflow_ops.kernels.arrow import U8, U32, U64, ix
 from dataflow_ops.kernels.counts import decode, frozen
 from dataflow_ops.kernels.unicode_classes import (
     DIGIT,
@@ -67,8 +67,8 @@ def tokenise(data, start, stop, classes, fold, hashes, lengths, segments):  # ty
     length = 0
     while i < stop:
         cp, size = decode(data, i)
-        c = classes[cp]
-        folded = np.uint64(fold[cp]) if cp < 0x10000 else np.uint64(cp)
+        c = classes[ix(cp)]
+        folded = np.uint64(fold[ix(cp)]) if cp < 0x10000 else np.uint64(cp)
         if (c > MARK and c != HAN and c != KANA) or c == DIGIT or c == NUMBER or c == MARK:
             h = (h ^ folded) * np.uint64(0x100000001B3) + np.uint64(0x9E3779B97F4A7C15)
             length += 1
@@ -76,27 +76,27 @@ def tokenise(data, start, stop, classes, fold, hashes, lengths, segments):  # ty
             i += size
             continue
         if length > 0:
-            hashes[n], lengths[n], segments[n] = mix(h), length, segment
+            hashes[ix(n)], lengths[ix(n)], segments[ix(n)] = mix(h), length, segment
             n += 1
             lettered += has_letter
             h, length, in_segment, has_letter = np.uint64(0), 0, True, False
         i += size
         if c == HAN or c == KANA:
             h1 = folded * np.uint64(0x100000001B3) + np.uint64(0x9E3779B97F4A7C15)
-            hashes[n], lengths[n], segments[n] = mix(h1), 1, segment
+            hashes[ix(n)], lengths[ix(n)], segments[ix(n)] = mix(h1), 1, segment
             n += 1
             lettered += 1
             in_segment = True
         elif in_segment and (c == NEWLINE or c == SENTENCE_END):
             ends = c == NEWLINE or cp > 0x7F or i >= stop
             if not ends:
-                after = classes[decode(data, i)[0]]
+                after = classes[ix(decode(data, i)[0])]
                 ends = after == SPACE or after == NEWLINE
             if ends:
                 segment += 1
                 in_segment = False
     if length > 0:
-        hashes[n], lengths[n], segments[n] = mix(h), length, segment
+        hashes[ix(n)], lengths[ix(n)], segments[ix(n)] = mix(h), length, segment
         n += 1
         lettered += has_letter
         in_segment = True
