@@ -36,16 +36,18 @@ def _parse(data, start, stop, table, blocks):  # type: ignore[no-untyped-def]
     """Parse ``data[start:stop]``; fill the cost of each block, return their number and the bytes in loops.
 
     An entry of ``table`` holds four bytes and where they stood last, so one load tells whether they match:
-    1 + position since ``table[-1]``. What earlier documents left there lies before ``start``.
+    1 + position since ``table[-1]``. It is cleared only where what was parsed before may lie behind ``start``
+    (up to ``table[-2]``), else that is told by its position.
     """
     size = stop - start
     pad = -size % BLOCK  # blocks are aligned with the end, where loops of cut-off generations stand
     n_blocks = (size + pad) // BLOCK
     base = np.int64(table[-1])
-    if start < base or stop - base >= 0xFFFFFFFF:
+    if start < np.int64(table[-2]) or stop - base >= 0xFFFFFFFF:
         table[:] = 0
         base = start
         table[-1] = np.uint64(base)
+    table[-2] = np.uint64(stop)
     base -= 1
     i = start
     looped = 0
@@ -117,8 +119,8 @@ def _window_costs(data, start, stop, table, blocks, costs):  # type: ignore[no-u
 
 
 def _table() -> U64:
-    """Of the last place of each four bytes, by their hash; behind it the position from which places count."""
-    return np.zeros((1 << _HASH_BITS) + 1, np.uint64)
+    """Of the last place of each four bytes, by their hash; behind them two places for :func:`_parse`."""
+    return np.zeros((1 << _HASH_BITS) + 2, np.uint64)
 
 
 @dataclass(frozen=True, slots=True)

@@ -289,6 +289,32 @@ def agreements(signatures: U32, many: I64, one: int) -> I64:
     return out
 
 
+def pairs_agreeing(signatures: U32, a: I64, b: I64) -> I64:
+    """Equal positions of the signatures of pairs of rows.
+
+    Args:
+        signatures: uint32, shape ``(n, k)``, C-contiguous.
+        a: int64 rows, shape ``(m,)``.
+        b: int64 rows, shape ``(m,)``.
+
+    Returns:
+        int64, shape ``(m,)``, each 0 … k.
+    """
+    out: I64 = _pairs_agreeing(frozen(signatures), frozen(a), frozen(b))
+    return out
+
+
+@numba.njit(cache=True)
+def _pairs_agreeing(signatures, a, b):  # type: ignore[no-untyped-def]
+    out = np.zeros(len(a), np.int64)
+    for i in range(len(a)):
+        equal = np.int32(0)
+        for j in range(signatures.shape[1]):
+            equal += np.int32(signatures[ix(a[i]), j] == signatures[ix(b[i]), j])
+        out[i] = equal
+    return out
+
+
 @numba.njit(cache=True)
 def _agreements(signatures, many, one):  # type: ignore[no-untyped-def]
     out = np.zeros(len(many), np.int64)
@@ -304,6 +330,7 @@ def _agreements(signatures, many, one):  # type: ignore[no-untyped-def]
 def warm() -> None:
     """Compile the kernels of this module, for memory of Arrow (read-only) and of numpy."""
     agreements(np.ones((2, 16), np.uint32), np.arange(2), 0)
+    pairs_agreeing(np.ones((2, 16), np.uint32), np.arange(2), np.arange(2))
     perms = permutations(16, 1)
     offsets = np.array([0, 20], np.int64)
     frozen = np.frombuffer(b"a text of twenty ch.", np.uint8)

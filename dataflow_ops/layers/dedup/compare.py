@@ -51,15 +51,24 @@ class Candidates:
     least: float
     bound: int
 
-    def similarity(self, a: int, b: int) -> float:
-        """Edit similarity of two texts, 0.0 when it is below the threshold."""
+    def similarity(self, a: int, b: int, equal: int) -> float:
+        """Edit similarity of two texts, 0.0 when it is below the threshold.
+
+        Args:
+            a: one text.
+            b: the other.
+            equal: equal positions of their signatures.
+        """
         expected = 1.0
         if self.shingles[a] == self.shingles[b]:
-            equal = int(self.agreements([a], b)[0])
             if equal < self.bound:
                 return 0.0
             expected = expected_similarity(equal / self.signatures.shape[1], int(self.shingles[a]))
         return similarity(self.text(a), self.text(b), self.least, expected)
+
+    def pairs_agreeing(self, a: I64, b: I64) -> I64:
+        """Equal signature positions of each of some pairs."""
+        return minhash.pairs_agreeing(self.signatures, a, b)
 
     def agreements(self, many: list[int], one: int) -> I64:
         """Equal positions of one signature with each of many."""
@@ -68,8 +77,9 @@ class Candidates:
 
 def leader_walk(
     members: list[int],
+    with_first: list[int],
     agreements: Callable[[list[int], int], I64],
-    similar: Callable[[int, int], float],
+    similar: Callable[[int, int, int], float],
     max_leaders: int,
     settled: int = 0,
 ) -> tuple[list[tuple[int, int, float]], int]:
@@ -81,8 +91,12 @@ def leader_walk(
 
     Args:
         members: indices in survivor order.
+        with_first: equal positions of each member's signature with the first member's.
         agreements: equal positions of one member's signature (second) with each of many (first).
-        similar: edit similarity of two members, 0.0 below the threshold.
+        similar: edit similarity of two members, 0.0 below the threshold; negative where both are known to be
+            alike to the same better document: nothing is compared then, the member needs no edge here, and is
+            a leader, as it may be the one that a later member is alike to. Its third argument are their
+            signatures' equal positions.
         max_leaders: cap; a member beyond it is compared as well, and if it matches none stays as it is.
         settled: so many of the first members stay whatever comes, and are not held against each other: all
             are leaders, and the others are compared with the ``max_leaders`` likeliest of them.
@@ -94,18 +108,21 @@ def leader_walk(
     leaders: list[int] = members[:settled]
     edges: list[tuple[int, int, float]] = []
     beyond = 0
-    for member in members[settled:]:
-        ranked = leaders
+    for member, of_first in zip(members[settled:], with_first[settled:], strict=True):
+        ranked = [(leader, of_first) for leader in leaders]
         if len(leaders) > 1:
-            likeliest = np.argsort(-agreements(leaders, member), kind="stable")
-            ranked = [leaders[i] for i in likeliest.tolist()]
-        for leader in ranked[:max_leaders]:
-            found = similar(leader, member)
+            equal = agreements(leaders, member)
+            likeliest = np.argsort(-equal, kind="stable").tolist()
+            ranked = [(leaders[i], int(equal[i])) for i in likeliest]
+        found = 0.0
+        for leader, equal_positions in ranked[:max_leaders]:
+            found = similar(leader, member, equal_positions)
             if found > 0.0:
                 edges.append((leader, member, found))
+            if found != 0.0:
                 break
-        else:
-            beyond += len(leaders) - settled >= max_leaders or len(leaders) > max_leaders
-            if len(leaders) - settled < max_leaders:
-                leaders.append(member)
+        full = len(leaders) - settled >= max_leaders
+        beyond += found == 0.0 and (full or len(leaders) > max_leaders)
+        if found <= 0.0 and not full:
+            leaders.append(member)
     return edges, beyond

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from dataflow_ops.kernels import minhash
 from dataflow_ops.kernels.arrow import I64, U32
@@ -35,11 +36,13 @@ class Component:
     Attributes:
         pointers: where each node's text is.
         edges: similarity by pair of nodes, smaller first.
+        characters: of each node's key text; -1: not known.
         settled: how many of the first nodes are of the version below.
     """
 
     pointers: list[Pointer]
     edges: dict[tuple[int, int], float]
+    characters: I64
     settled: int = 0
 
 
@@ -65,17 +68,45 @@ class Walk:
         self._component, self._texts, self._least, self._bound = component, texts, least, bound
         self._ask = ask
         self._signed: tuple[U32, I64] | None = None
-        self._known = dict(component.edges)
+        self._known: dict[int, dict[int, float]] = {}
+        for (one, other), value in component.edges.items():
+            self._learn(one, other, value)
         self._neighbours: dict[int, set[int]] | None = None
         self.compared = 0
 
-    def similar_to(self, a: int, others: list[int]) -> list[tuple[int, float]]:
-        """Those of some nodes whose edit similarity to one reaches the threshold, with its value."""
-        unknown = [b for b in others if (min(a, b), max(a, b)) not in self._known]
-        if unknown:
-            self._compare(a, unknown)
-        found = ((b, self._known[min(a, b), max(a, b)]) for b in others)
-        return [(b, value) for b, value in found if value > 0.0]
+    def similar_to(self, a: int, others: I64) -> list[tuple[int, float]]:
+        """Those of some nodes whose edit similarity to one reaches the threshold, with its value.
+
+        Texts whose lengths rule it out or whose signatures speak against it are not compared.
+        """
+        known = self._known.get(a, {})
+        equal, size, shingle = self._estimates(a, others)
+        possible = ((equal < 0) | (equal >= self._bound)) & self._near_in_length(a, others)
+        if known:
+            possible |= np.isin(others, list(known))
+        found = []
+        for b, of_b in zip(others[possible].tolist(), equal[possible].tolist(), strict=True):
+            value = known.get(b)
+            if value is None:
+                self._ask()
+                self.compared += 1
+                expected = expected_similarity(of_b / size, shingle) if of_b >= 0 else 1.0
+                value = similarity(self._text(a), self._text(b), self._least, expected)
+                self._learn(a, b, value)
+            if value > 0.0:
+                found.append((b, value))
+        return found
+
+    def _near_in_length(self, a: int, others: I64) -> npt.NDArray[np.bool_]:
+        """False where the difference in length alone is more than the threshold leaves room for."""
+        own, theirs = self._component.characters[a], self._component.characters[others]
+        room = (1.0 - self._least) * np.maximum(own, theirs) + 1.0
+        near: npt.NDArray[np.bool_] = (np.abs(own - theirs) <= room) | (own < 0) | (theirs < 0)
+        return near
+
+    def _learn(self, a: int, b: int, value: float) -> None:
+        self._known.setdefault(a, {})[b] = value
+        self._known.setdefault(b, {})[a] = value
 
     def within_two_edges(self, node: int) -> set[int]:
         """Nodes joined to this one by a verified edge or by two."""
@@ -94,31 +125,17 @@ class Walk:
         equal = minhash.agreements(signatures, np.arange(len(signatures)), a)
         return np.where(shingles == shingles[a], equal, -1)
 
-    def _compare(self, a: int, others: list[int]) -> None:
-        """Learn the similarity of pairs; texts whose signatures speak against it are not compared."""
-        equal, size, shingle = self._estimates(a, others)
-        for b, of_b in zip(others, equal, strict=True):
-            pair = (min(a, b), max(a, b))
-            self._known[pair] = 0.0
-            if not 0 <= of_b < self._bound:
-                self._ask()
-                self.compared += 1
-                expected = expected_similarity(of_b / size, shingle) if of_b >= 0 else 1.0
-                self._known[pair] = similarity(self._text(a), self._text(b), self._least, expected)
-
-    def _estimates(self, a: int, others: list[int]) -> tuple[list[int], int, int]:
+    def _estimates(self, a: int, others: I64) -> tuple[I64, int, int]:
         """Equal signature positions of one node with others (-1: they say nothing), of how many; the node's
         size of shingles.
         """
         pointers = self._component.pointers
         if len(pointers) <= MAX_SIGNATURES:
             signatures, shingles = self._signatures()
-            equal = self.agreements(a)[others].tolist()
-            return equal, signatures.shape[1], int(shingles[a])
-        signatures, shingles = self._texts.signatures([pointers[i] for i in (a, *others)])
+            return self.agreements(a)[others], signatures.shape[1], int(shingles[a])
+        signatures, shingles = self._texts.signatures([pointers[i] for i in (a, *others.tolist())])
         same = np.count_nonzero(signatures[1:] == signatures[0], axis=1)
-        equal = np.where(shingles[1:] == shingles[0], same, -1).tolist()
-        return equal, signatures.shape[1], int(shingles[0])
+        return np.where(shingles[1:] == shingles[0], same, -1), signatures.shape[1], int(shingles[0])
 
     def _signatures(self) -> tuple[U32, I64]:
         if self._signed is None:
@@ -136,16 +153,20 @@ def decide(component: Component, walk: Walk) -> tuple[list[int], list[float]]:
     survivors = []
     # Documents of the version below come first. They stay, and are not held against each other.
     settled = component.settled
-    waiting = set(range(settled, n))
+    waiting = np.zeros(n, np.bool_)
+    waiting[settled:] = True
     for best in range(n):
-        if best >= settled and best not in waiting:
+        if best >= settled and not waiting[best]:
             continue
-        waiting.discard(best)
+        waiting[best] = False
         survivors.append(best)
-        near = waiting if len(waiting) <= WHOLE_WALK else walk.within_two_edges(best) & waiting
-        for other, value in walk.similar_to(best, sorted(near)):
+        near = np.flatnonzero(waiting)
+        if len(near) > WHOLE_WALK:
+            reached = np.array(sorted(walk.within_two_edges(best)), np.int64)
+            near = reached[waiting[reached]]
+        for other, value in walk.similar_to(best, near) if len(near) else ():
             survivor[other], values[other] = best, value
-            waiting.discard(other)
+            waiting[other] = False
     if 1 < len(survivors) <= MAX_MOVES // n and n <= MAX_SIGNATURES:
         _move_to_nearest(walk, survivors, survivor, values)
     return survivor, values
@@ -164,7 +185,7 @@ def _move_to_nearest(walk: Walk, survivors: list[int], survivor: list[int], valu
     for s in survivors:
         agreement = walk.agreements(s)
         nearer = [i for i in np.flatnonzero(agreement > nearest).tolist() if survivor[i] not in (s, i)]
-        for node, value in walk.similar_to(s, nearer):
+        for node, value in walk.similar_to(s, np.array(nearer)) if nearer else ():
             if value > values[node]:
                 survivor[node], values[node] = s, value
                 nearest[node] = agreement[node]

@@ -182,8 +182,10 @@ def _component(
     for a, b, value in links:
         x, y = int(np.searchsorted(heads, a)), int(np.searchsorted(heads, b))
         edges[min(x, y), max(x, y)] = value
-    settled = int((columns.numbers(members, "order_hi")[heads] == order.BASE).sum())
-    return Component([Pointer(*place) for place in places], edges, settled)
+    high = columns.numbers(members, "order_hi")[heads]
+    of_base = high == order.BASE
+    characters = np.where(of_base, -1, order.key_chars(high))
+    return Component([Pointer(*place) for place in places], edges, characters, int(of_base.sum()))
 
 
 def _tables(

@@ -48,7 +48,7 @@ class CollectedTexts:
         self._side, self._made_by, self._budget = side, made_by, budget
         self._slices: OrderedDict[int, _Slice] = OrderedDict()
         self._held = 0
-        self._texts: OrderedDict[Pointer, str] = OrderedDict()
+        self._texts: OrderedDict[tuple[int, int], str] = OrderedDict()
         self._characters = 0
         self.read = 0
 
@@ -59,16 +59,17 @@ class CollectedTexts:
             CorruptOutput: there is none, or its SHA-1 is not the pointer's.
             FingerprintMismatch: its signature was made under other settings.
         """
-        known = self._texts.get(at)
+        place = (at.chunk, at.row)
+        known = self._texts.get(place)
         if known is not None:
-            self._texts.move_to_end(at)
+            self._texts.move_to_end(place)
             return known
         found, i = self._row(at)
         text = str(found.table.column("key_text")[i].as_py())
         digest = sha1(text.encode(), usedforsecurity=False).digest()
         if digest != at.sha1:
             raise CorruptOutput(f"{_named(at)}: its SHA-1 is {digest.hex()}, not {at.sha1.hex()}")
-        self._texts[at] = text
+        self._texts[place] = text
         self._characters += len(text)
         while 4 * self._characters > self._budget and len(self._texts) > 1:
             _, oldest = self._texts.popitem(last=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -38,7 +37,7 @@ class VerifyStep:
         """Threshold, cap of leaders and what a similarity is."""
         verify = self._settings.dedup.verify
         return {
-            "step": 1,
+            "step": 2,
             **identity.similarity_fingerprint(self._settings),
             "max_leaders": verify.max_leaders,
         }
@@ -66,6 +65,7 @@ class VerifyStep:
             metrics={
                 "pairs_compared": walk.compared,
                 "pairs_verified": len(edges),
+                "pairs_spared": walk.joined,
                 "leaders_capped": walk.beyond,
             },
         )
@@ -85,22 +85,36 @@ class _Walk:
             least=settings.dedup.verify.min_similarity,
             bound=estimate_bound(settings),
         )
-        self._of_base = columns.numbers(texts, "order_hi") == order.BASE
+        high, low = columns.numbers(texts, "order_hi"), columns.numbers(texts, "order_lo")
+        self._of_base = high == order.BASE
+        chunk, row = columns.numbers(texts, "chunk"), columns.numbers(texts, "row")
+        self._rank: I64 = np.empty(texts.num_rows, np.int64)
+        self._rank[order.sort(high, low, chunk, row)] = np.arange(texts.num_rows)
         self._known: dict[tuple[int, int], float] = {}
+        self._better: dict[int, set[int]] = {}
         self.compared = 0
         self.beyond = 0
+        self.joined = 0
 
     def over(self, members: I64, starts: I64) -> list[tuple[int, int, float]]:
-        """Edges of all buckets, each once, ascending."""
+        """Edges of all buckets, each once, ascending.
+
+        Buckets of the best documents come first: what they join needs no further edges in others.
+        """
         edges: set[tuple[int, int, float]] = set()
-        bounds = starts.tolist()
-        for first, last in pairwise(bounds):
-            of_bucket = members[first:last]
+        best_first = np.argsort(self._rank[members[starts[:-1]]], kind="stable")
+        heads = np.repeat(members[starts[:-1]], np.diff(starts))
+        with_first = self._candidates.pairs_agreeing(heads, members)
+        for bucket in best_first.tolist():
+            first, last = int(starts[bucket]), int(starts[bucket + 1])
+            of_bucket, equal = members[first:last], with_first[first:last]
             if self._of_base[of_bucket[0]]:
                 # The same list from two band prefixes may stand twice in a row.
-                of_bucket = of_bucket[np.sort(np.unique(of_bucket, return_index=True)[1])]
+                once = np.sort(np.unique(of_bucket, return_index=True)[1])
+                of_bucket, equal = of_bucket[once], equal[once]
             found, beyond = leader_walk(
                 of_bucket.tolist(),
+                equal.tolist(),
                 self._candidates.agreements,
                 self._similar,
                 self._max_leaders,
@@ -110,13 +124,25 @@ class _Walk:
             self.beyond += beyond
         return sorted(edges)
 
-    def _similar(self, a: int, b: int) -> float:
-        pair = (a, b)
-        if pair not in self._known:
-            self._ask()
-            self._known[pair] = self._candidates.similarity(a, b)
-            self.compared += 1
-        return self._known[pair]
+    def _similar(self, leader: int, member: int, equal: int) -> float:
+        """As :func:`leader_walk` asks; a document alike to both says that they belong together.
+
+        Should it not be the one that stays in the end, ``confirm`` compares what is then still to be compared.
+        """
+        pair = (leader, member)
+        known = self._known.get(pair)
+        if known is not None:
+            return known
+        mine = self._better.get(member)
+        if mine and not mine.isdisjoint(self._better.get(leader, ())):
+            self.joined += 1
+            return -1.0
+        self._ask()
+        known = self._known[pair] = self._candidates.similarity(leader, member, equal)
+        self.compared += 1
+        if known > 0.0:
+            self._better.setdefault(member, set()).add(leader)
+        return known
 
 
 def _members(texts: pa.Table, buckets: pa.Table) -> tuple[I64, I64]:

@@ -10,14 +10,19 @@ from dataflow_ops.layers.dedup.compare import Candidates, estimate_bound, leader
 def test_each_member_is_a_leader_matched_or_beyond_the_cap(points: list[int], cap: int, reach: int) -> None:
     """Members are points on a line, similar when near: a leader walk without texts."""
 
-    def similar(a: int, b: int) -> float:
+    def similar(a: int, b: int, equal: int) -> float:
+        assert equal == -abs(points[a] - points[b])
         compared.append((a, b))
         return 1.0 - abs(points[a] - points[b]) / 100 if abs(points[a] - points[b]) <= reach else 0.0
 
     compared: list[tuple[int, int]] = []
     members = list(range(len(points)))
     edges, beyond = leader_walk(
-        members, lambda many, one: np.array([-abs(points[m] - points[one]) for m in many]), similar, cap
+        members,
+        [-abs(point - points[0]) for point in points],
+        lambda many, one: np.array([-abs(points[m] - points[one]) for m in many]),
+        similar,
+        cap,
     )
     matched = {b for _, b, _ in edges}
     leaders = [m for m in members if m not in matched]
@@ -44,5 +49,49 @@ def test_signatures_of_two_shingle_sizes_say_nothing() -> None:
     signatures = np.array([[1] * 16, [2] * 16, [2] * 16], np.uint32)
     texts = ["abcdefghij", "abcdefghij", "abcdefghij"]
     candidates = Candidates(signatures, np.array([5, 13, 5]), texts.__getitem__, 0.8, 4)
-    assert candidates.similarity(0, 1) == 1.0
-    assert candidates.similarity(0, 2) == 0.0
+    assert candidates.similarity(0, 1, 0) == 1.0
+    assert candidates.similarity(0, 2, 0) == 0.0
+
+
+@given(st.lists(st.integers(0, 60), min_size=2, max_size=24, unique=True), st.integers(1, 20), st.data())
+def test_what_need_not_be_compared_leaves_all_together_that_belongs_together(
+    points: list[int], reach: int, data: st.DataObject
+) -> None:
+    """Buckets of points on a line, best first; a pair joined by a better point is spared."""
+    n = len(points)
+    member = st.lists(st.integers(0, n - 1), min_size=2, max_size=8, unique=True)
+    buckets = sorted(sorted(bucket) for bucket in data.draw(st.lists(member, min_size=1, max_size=8)))
+    better: dict[int, set[int]] = {}
+    spared: list[tuple[int, int]] = []
+
+    def near(a: int, b: int) -> float:
+        return float(abs(points[a] - points[b]) <= reach)
+
+    def sparing(a: int, b: int, _: int) -> float:
+        if b not in better.get(a, set()) and better.get(a, set()) & better.get(b, set()):
+            spared.append((a, b))
+            return -1.0
+        if near(a, b):
+            better.setdefault(b, set()).add(a)
+        return near(a, b)
+
+    joined = []
+    for similar in (lambda a, b, _: near(a, b), sparing):
+        edges: list[tuple[int, int]] = []
+        for bucket in buckets:
+            likely = lambda many, one: np.array([-abs(points[m] - points[one]) for m in many])  # noqa: E731
+            found, _ = leader_walk(bucket, [0] * len(bucket), likely, similar, n)
+            edges += [(a, b) for a, b, _ in found]
+        joined.append(_components(n, edges))
+    plain, sparse = joined
+    assert all(sparse[a] == sparse[b] for a, b in spared)
+    for a in range(n):
+        for b in range(n):
+            assert plain[a] != plain[b] or sparse[a] == sparse[b], "what was together no longer is"
+
+
+def _components(n: int, edges: list[tuple[int, int]]) -> list[int]:
+    of = list(range(n))
+    for a, b in edges:
+        of = [of[a] if label == of[b] else label for label in of]
+    return of

@@ -196,11 +196,13 @@ def test_a_full_bucket_is_cut_by_length_and_each_part_keeps_its_base() -> None:
 def test_settled_members_are_leaders_from_the_outset() -> None:
     compared = []
 
-    def similar(a: int, b: int) -> float:
+    def similar(a: int, b: int, equal: int) -> float:
         compared.append((a, b))
         return 0.9 if (a, b) in {(1, 3)} else 0.0
 
-    edges, beyond = leader_walk([0, 1, 2, 3, 4], lambda many, _: -pa.array(many).to_numpy(), similar, 2, 3)
+    edges, beyond = leader_walk(
+        [0, 1, 2, 3, 4], [0] * 5, lambda many, _: -pa.array(many).to_numpy(), similar, 2, 3
+    )
     assert edges == [(1, 3, 0.9)]
     assert not {(0, 1), (0, 2), (1, 2)} & set(compared)
     assert beyond == 1, "the last one was held against two of three"
