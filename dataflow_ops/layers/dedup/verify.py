@@ -127,7 +127,7 @@ class _Walk:
     def _similar(self, leader: int, member: int, equal: int) -> float:
         """As :func:`leader_walk` asks; a document alike to both says that they belong together.
 
-        Should it not be the one that stays in the end, ``confirm`` compares what is then still to be compared.
+        Should that one not stay in the end, ``confirm`` compares what is then still to be compared.
         """
         pair = (leader, member)
         known = self._known.get(pair)
