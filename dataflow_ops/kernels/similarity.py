@@ -3,11 +3,16 @@
 Up to 20,000 characters the distance is exact. Above, it would cost seconds, so the texts are cut at anchors
 (short passages that occur once in either text and in the same order) into pairs of aligned blocks, and the
 distances of the blocks are added up. Any such cutting gives at least the true distance, so the similarity
-of long texts is a lower bound: it may miss a duplicate, but never makes one up. Blocks that find no anchor
-for ``_MAX_BLOCK`` characters count as wholly different, which fixes the work per character.
+of long texts is a lower bound: it may miss a duplicate, but never makes one up. Where no anchor is found for
+``_MAX_BLOCK`` characters, what the parts begin and end with alike is taken off, and anchors are looked for
+once more, closer together. What is still too long then counts as wholly different, which fixes the work per
+character.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -15,7 +20,7 @@ from rapidfuzz.distance import Levenshtein
 
 from dataflow_ops.kernels.arrow import I64, U32
 
-VERSION = 1
+VERSION = 2
 
 EXACT_CHARS = 20_000
 """Longest text that is compared exactly (about 2 ms a pair)."""
@@ -24,7 +29,9 @@ _LEAST_GUESS = 31  # distances up to half a machine word cost the same
 
 _ANCHOR = 24  # characters of an anchor; shorter ones repeat by chance in long texts
 _SAMPLE = 16  # one passage in so many is tried as an anchor, chosen by its hash, so alike in both texts
-_SAMPLE_LONG = 64  # … in texts above 100,000 characters, where sorting the anchors would cost most
+_SAMPLE_LONG = 64  # … in texts above _LONG, where sorting the anchors would cost most
+_LONG = 100_000
+_CLOSER = 4  # so many times as many are tried in parts that found none
 _MIN_BLOCK = 256  # anchors nearer than this to the last cut are passed over: fewer, fuller calls
 _MAX_BLOCK = 4096
 _WORK = (
@@ -79,36 +86,104 @@ def _allowed(longer: int, least: float) -> int:
 
 def _block_distance(a: str, b: str, allowed: int) -> int:
     """An upper bound of the distance, or more than ``allowed`` as soon as that is certain."""
-    codes_a = np.frombuffer(a.encode("utf-32-le", "surrogatepass"), np.uint32)
-    codes_b = np.frombuffer(b.encode("utf-32-le", "surrogatepass"), np.uint32)
-    cuts_a, cuts_b = anchors(codes_a, codes_b)
-    limit = min(_MAX_BLOCK, max(4 * _MIN_BLOCK, _WORK // max(len(a), len(b))))
-    total = 0
-    last_a = last_b = 0
-    for end_a, end_b in zip([*cuts_a.tolist(), len(a)], [*cuts_b.tolist(), len(b)], strict=True):
-        if max(end_a - last_a, end_b - last_b) <= limit:
-            left = allowed - total
-            total += Levenshtein.distance(a[last_a:end_a], b[last_b:end_b], score_cutoff=left)
-        elif a[last_a:end_a] != b[last_b:end_b]:
-            total += max(end_a - last_a, end_b - last_b)
+    longer = max(len(a), len(b))
+    limit = min(_MAX_BLOCK, max(4 * _MIN_BLOCK, _WORK // longer))
+    rate = _SAMPLE if longer <= _LONG else _SAMPLE_LONG
+    codes = _codes(a), _codes(b)
+    total, open_ = 0, []
+    for part in _parts(*codes, rate):
+        if part.longer <= limit:
+            total += Levenshtein.distance(*part.of(a, b), score_cutoff=allowed - total)
+        else:
+            part = part.without_ends(*codes)
+            total += part.least
+            open_.append(part)
         if total > allowed:
             return total
-        last_a, last_b = end_a, end_b
+    for part in open_:
+        total -= part.least
+        for piece in part.pieces(*codes, rate // _CLOSER) if part.longer > limit else (part,):
+            if piece.longer <= limit:
+                total += Levenshtein.distance(*piece.of(a, b), score_cutoff=allowed - total)
+            else:
+                total += piece.without_ends(*codes).longer
+            if total > allowed:
+                return total
     return total
 
 
-def anchors(a: U32, b: U32) -> tuple[I64, I64]:
+class _Part(NamedTuple):
+    """A stretch of either text; the two are taken to correspond."""
+
+    from_a: int
+    to_a: int
+    from_b: int
+    to_b: int
+
+    @property
+    def longer(self) -> int:
+        """Characters of the longer one: the most that their distance can be."""
+        return max(self.to_a - self.from_a, self.to_b - self.from_b)
+
+    @property
+    def least(self) -> int:
+        """By how much they differ in length: the least that their distance can be."""
+        return abs(self.to_a - self.from_a - (self.to_b - self.from_b))
+
+    def of(self, a: str, b: str) -> tuple[str, str]:
+        """The two stretches."""
+        return a[self.from_a : self.to_a], b[self.from_b : self.to_b]
+
+    def without_ends(self, a: U32, b: U32) -> _Part:
+        """What is left without the characters that both begin with, then those that both end with."""
+        one, two = a[self.from_a : self.to_a], b[self.from_b : self.to_b]
+        n = min(len(one), len(two))
+        head = _alike(one[:n], two[:n])
+        tail = _alike(one[::-1][: n - head], two[::-1][: n - head])
+        return _Part(self.from_a + head, self.to_a - tail, self.from_b + head, self.to_b - tail)
+
+    def pieces(self, a: U32, b: U32, rate: int) -> Iterator[_Part]:
+        """The stretches cut at anchors of their own."""
+        for piece in _parts(a[self.from_a : self.to_a], b[self.from_b : self.to_b], rate):
+            yield _Part(
+                self.from_a + piece.from_a,
+                self.from_a + piece.to_a,
+                self.from_b + piece.from_b,
+                self.from_b + piece.to_b,
+            )
+
+
+def _alike(a: U32, b: U32) -> int:
+    """With how many characters two texts of one length begin alike."""
+    unlike = a != b
+    return int(unlike.argmax()) if unlike.any() else len(a)
+
+
+def _codes(text: str) -> U32:
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+
+
+def _parts(a: U32, b: U32, rate: int) -> Iterator[_Part]:
+    """Two texts cut at their anchors."""
+    cuts_a, cuts_b = anchors(a, b, rate)
+    last_a = last_b = 0
+    for end_a, end_b in zip([*cuts_a.tolist(), len(a)], [*cuts_b.tolist(), len(b)], strict=True):
+        yield _Part(last_a, end_a, last_b, end_b)
+        last_a, last_b = end_a, end_b
+
+
+def anchors(a: U32, b: U32, rate: int = _SAMPLE) -> tuple[I64, I64]:
     """Positions at which two texts may be cut so that the parts correspond.
 
     Args:
         a: uint32 code points.
         b: uint32 code points.
+        rate: one passage in so many is tried.
 
     Returns:
         ``(cuts in a, cuts in b)``: int64, ascending in both, shape ``(m,)``; no cut is nearer than 256
         characters to the one before it in either text.
     """
-    rate = _SAMPLE if max(len(a), len(b)) <= 100_000 else _SAMPLE_LONG
     at_a, hash_a = _samples(a, _ANCHOR, rate)
     at_b, hash_b = _samples(b, _ANCHOR, rate)
     once_a, first_a, count_a = np.unique(hash_a, return_index=True, return_counts=True)

@@ -84,6 +84,48 @@ def test_long_texts_never_come_out_too_similar(seed: int, every: int, moved: boo
     assert value == s.similarity(b, a, 0.5) or abs(value - s.similarity(b, a, 0.5)) < 0.05
 
 
+@pytest.mark.parametrize("length", [30_000, 150_000])
+@pytest.mark.parametrize("size", [1, 400, 6_000])
+def test_whole_blocks_of_long_texts_count_exactly(length: int, size: int) -> None:
+    """Strange characters cost one operation each, so the distance is known."""
+    a = prose(7, length)
+    b = list(a)
+    blocks = range(0, length // 5, size)
+    for n in blocks:
+        at = 500 + n * 4
+        b[at : at + size] = "\ue000" * size
+    changed = b.count("\ue000")
+    true = 1.0 - changed / length
+    assert 0.75 < true < 0.9
+    if size > 1:
+        assert s.similarity(a, "".join(b), 0.7) == pytest.approx(true, abs=2e-4)
+    assert s.similarity(a, "".join(b), 0.7) <= true + 1e-12
+
+
+def test_passages_that_occur_often_hide_no_copy() -> None:
+    """Nothing in a long table occurs once in the whole text, but most rows do among those around them."""
+    row = prose(8, 60)
+    table = "".join(f"{row}{n % 120:03}" for n in range(240))
+    a = prose(9, 15_000) + table + prose(10, 15_000)
+    b = a[:17_000] + "\ue000" * 900 + a[17_900:]
+    assert s.similarity(a, b, 0.8) == pytest.approx(1.0 - 900 / len(a), abs=2e-4)
+
+
+def common(a: str, b: str) -> int:
+    """With how many characters two texts begin alike."""
+    return next((n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+
+
+@given(st.text("ab", max_size=12), st.text("ab", max_size=12), st.text("ab", max_size=12))
+def test_what_two_texts_share_at_their_ends_is_taken_off(head: str, tail: str, middle: str) -> None:
+    a, b = head + middle + tail, head + middle[::-1] + "b" + tail
+    codes = [np.frombuffer(t.encode("utf-32-le"), np.uint32) for t in (a, b)]
+    one, two = s._Part(0, len(a), 0, len(b)).without_ends(codes[0], codes[1]).of(a, b)
+    begin = common(a, b)
+    end = common(a[begin:][::-1], b[begin:][::-1])
+    assert (one, two) == (a[begin : len(a) - end], b[begin : len(b) - end])
+
+
 def test_half_a_million_characters_in_twenty_milliseconds() -> None:
     a = prose(2, 500_000)
     pairs = [(a, edited(a, every)) for every in (25, 200)] + [
