@@ -26,7 +26,7 @@ from bench.peers.environments import PEERS, python_of, versions_of
 from bench.peers.places import CACHE, PLOT, RESULTS, ROOT, ROWS
 from bench.peers.process import Usage, measured
 from bench.peers.results import report
-from bench.peers.stages import OURS, STAGES, Entry, Stage
+from bench.peers.stages import OURS, STAGES, Entry, Ours, Stage
 
 RUNNERS = Path(__file__).parent / "runners"
 QUICK, DEFAULT = 5_000, 20_000
@@ -44,12 +44,15 @@ class Bench:
 
     def round(self, number: int, stages: list[Stage], peers: dict[str, Path]) -> None:
         for stage in stages:
-            self._one(number, stage, Entry(OURS, "", "dataflow"), None)
+            for run in stage.ours:
+                self._one(number, stage, Entry(OURS, run.work, run.title), None, run)
             for entry in stage.peers:
                 if entry.peer in peers:
                     self._one(number, stage, entry, peers[entry.peer])
 
-    def _one(self, number: int, stage: Stage, entry: Entry, python: Path | None) -> None:
+    def _one(
+        self, number: int, stage: Stage, entry: Entry, python: Path | None, mine: Ours | None = None
+    ) -> None:
         row: dict[str, Any] = {
             "documents_of": self.about["sha256"][:12],
             "stage": stage.name,
@@ -67,8 +70,8 @@ class Bench:
         if python is not None:
             runner = RUNNERS / f"run_{entry.peer.replace('-', '_')}.py"
             used = self._measure([str(python), str(runner), entry.work, str(docs), str(self.work)])
-        elif stage.ours.layer:
-            used = self._our_run(stage, docs, row)
+        elif mine is not None and mine.layer:
+            used = self._our_run(mine, docs, row)
         else:
             runner = RUNNERS / "run_normalise.py"
             used = self._measure([sys.executable, str(runner), stage.name, str(docs), str(self.work)])
@@ -90,18 +93,18 @@ class Bench:
         own = {"HF_HOME": str(self.work / "hf"), "PYTHONPATH": str(ROOT)}
         return measured(command, self.core, self.work / "log", own, self.limit_s)
 
-    def _our_run(self, stage: Stage, docs: Path, row: dict[str, Any]) -> Usage:
+    def _our_run(self, run: Ours, docs: Path, row: dict[str, Any]) -> Usage:
         """Everything up to the layer before, then the layer by itself: the second run is what counts."""
         home = self.work / "home"
-        job = ours.prepare(stage.ours, docs, home)
-        before = self._measure(ours.command(job, home, stage.ours.before))
+        job = ours.prepare(run, docs, home)
+        before = self._measure(ours.command(job, home, run.before))
         row["before_cpu"] = before.cpu
         if before.code not in (0, 4):
             return before
-        used = self._measure(ours.command(job, home, stage.ours.layer))
+        used = self._measure(ours.command(job, home, run.layer))
         read = [sys.executable, "-m", "bench.peers.ours", str(home), str(docs), str(self.work)]
         if used.code in (0, 4):
-            subprocess.run([*read, stage.ours.layer], check=True, cwd=ROOT)
+            subprocess.run([*read, run.layer], check=True, cwd=ROOT)
         return used
 
     def _judged(self, stage: Stage, docs: Path) -> dict[str, Any]:

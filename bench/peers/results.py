@@ -105,30 +105,38 @@ def _part(about: Row, lines: dict[str, list[Line]]) -> list[str]:
     ]
     for stage in STAGES:
         found = lines[stage.name]
-        if len(found) > 1 and found[0].peer == OURS:
-            text += _stage(stage, found)
+        mine = [line for line in found if line.peer == OURS]
+        theirs = [line for line in found if line.peer != OURS]
+        if mine and theirs:
+            text += _stage(stage, mine, theirs)
     return text
 
 
-def _stage(stage: Stage, lines: list[Line]) -> list[str]:
-    mine = lines[0]
+def _stage(stage: Stage, mine: list[Line], theirs: list[Line]) -> list[str]:
+    first = mine[0]
     text = [
         f"### {stage.title}",
         "",
         "| tool | work | (lowest to highest) | × ours | whole | × ours | peak MB | rounds |",
         "|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
-    for line in lines:
+    for line in (*mine, *theirs):
         low, high = line.spread
         text.append(
-            f"| {line.title} | {_us(line.work)} | {_us(low)} to {_us(high)} | {line.work / mine.work:,.1f} |"
-            f" {_us(line.whole)} | {line.whole / mine.whole:,.1f} | {line.peak_mb:,.0f} | {line.rounds} |"
+            f"| {line.title} | {_us(line.work)} | {_us(low)} to {_us(high)} | {line.work / first.work:,.1f} |"
+            f" {_us(line.whole)} | {line.whole / first.whole:,.1f} | {line.peak_mb:,.0f} | {line.rounds} |"
         )
     text.append("")
     if stage.name in BARS:
-        text += [_bar(BARS[stage.name], mine, lines[1:]), ""]
-    text += _duplicates(lines) if stage.dedup else _refusals(lines)
+        for one in mine:
+            text += [_of(one, mine) + _bar(BARS[stage.name], one, theirs), ""]
+    text += _duplicates(mine, theirs) if stage.dedup else _refusals([*mine, *theirs])
     return text
+
+
+def _of(line: Line, mine: Sequence[Line]) -> str:
+    """Which of our lines a sentence is about, where there are several."""
+    return f"**{line.title}**. " if len(mine) > 1 else ""
 
 
 def _bar(bar: int, mine: Line, others: Sequence[Line]) -> str:
@@ -146,13 +154,13 @@ def _bar(bar: int, mine: Line, others: Sequence[Line]) -> str:
     return " ".join(said)
 
 
-def _duplicates(lines: Sequence[Line]) -> list[str]:
-    judged = [line for line in lines if line.judged]
-    if not judged:
+def _duplicates(mine: Sequence[Line], theirs: Sequence[Line]) -> list[str]:
+    ours, others = ([line for line in lines if line.judged] for lines in (mine, theirs))
+    if not ours:
         return []
+    judged = [*ours, *others]
     labels = sorted({label for line in judged for label in line.judged["labels"]}, key=_by_language_last)
-    mine = judged[0]
-    copies = {label: mine.judged["labels"].get(label, {}).get("copies", 0) for label in labels}
+    copies = {label: ours[0].judged["labels"].get(label, {}).get("copies", 0) for label in labels}
     text = [
         "Copies found, in per cent: in one group with what they were made from / one of the two gone."
         " **unlike**: removed documents whose survivor is less than 0.8 similar to them, of those checked.",
@@ -165,25 +173,31 @@ def _duplicates(lines: Sequence[Line]) -> list[str]:
         checked = line.judged.get("checked")
         wrong = "–" if checked is None else f"{line.judged['unlike']:,} of {checked:,}"
         text.append(f"| {line.title} | {' | '.join(cells)} | {line.judged['removed']:,} | {wrong} |")
-    return [*text, "", _below(mine, judged[1:], labels), ""]
+    for one in ours:
+        text += ["", _of(one, ours) + _recall(one, others, labels)]
+    return [*text, ""]
 
 
 def _by_language_last(label: str) -> tuple[bool, str]:
     return label.startswith("all "), label
 
 
-def _below(mine: Line, others: Iterable[Line], labels: Sequence[str]) -> str:
-    """Where a peer finds more copies than we do."""
-    lower = []
+def _recall(mine: Line, others: Iterable[Line], labels: Sequence[str]) -> str:
+    """Whom we find as many copies as, on every label, at what ratio of cost; where a peer finds more."""
+    lower, reached = [], []
     for line in others:
+        before = len(lower)
         for label in labels:
             a, b = mine.judged["labels"].get(label, {}), line.judged["labels"].get(label, {})
             by = "joined" if "joined" in b else "removed"
             if b.get(by, 0) > a.get(by, 0):
                 lower.append(f"{label} (ours {a.get(by, 0)}, {line.title} {b[by]} of {b['copies']})")
+        if len(lower) == before:
+            reached.append(f"{line.title} ({line.work / mine.work:,.1f} × ours)")
     if not lower:
         return "Recall is at or above that of every tool of this table, on every label."
-    return "Recall is below a peer's on " + "; ".join(lower) + "."
+    of = f"On every label at or above {', '.join(reached)}. " if reached else ""
+    return f"{of}Recall is below a peer's on {'; '.join(lower)}."
 
 
 def _found(row: Row) -> str:
@@ -220,7 +234,7 @@ def _lines(stage: Stage, rows: Sequence[Row]) -> list[Line]:
     for row in rows:
         if row["stage"] == stage.name:
             by[row["peer"], row["work"]].append(row)
-    entries = (Entry(OURS, "", "dataflow"), *stage.peers)
+    entries = (*(Entry(OURS, run.work, run.title) for run in stage.ours), *stage.peers)
     return [_line(entry, by[entry.peer, entry.work]) for entry in entries if by[entry.peer, entry.work]]
 
 

@@ -26,14 +26,21 @@ class Entry(NamedTuple):
 
 
 class Ours(NamedTuple):
-    """A run of the product: the layer before, which is not counted, the layer that is, and settings.
+    """A run of the product. Without ``layer`` the runner ``run_normalise.py`` is used.
 
-    Without ``layer`` the runner ``run_normalise.py`` is used.
+    Attributes:
+        before: the layer before, which is not counted.
+        layer: the layer that is.
+        settings: of the job.
+        work: tells the runs of one stage apart; empty for the first, which peers are held against.
+        title: how people read it.
     """
 
     before: str = ""
     layer: str = ""
     settings: dict[str, object] = {}  # noqa: RUF012
+    work: str = ""
+    title: str = OURS
 
 
 class Stage(NamedTuple):
@@ -42,9 +49,16 @@ class Stage(NamedTuple):
     name: str
     title: str
     documents: str
-    ours: Ours
+    ours: tuple[Ours, ...]
     peers: tuple[Entry, ...]
     dedup: bool
+
+
+def _bands(band: int, rows: int, shingle: int | None = None) -> Ours:
+    minhash = {"band": band, "rows_per_band": rows, **({"shingle_size": shingle} if shingle else {})}
+    name = f"{band} × {rows}" + (f", {shingle} characters" if shingle else "")
+    settings = _ALL_PASS | {"dedup": {"minhash": minhash}}
+    return Ours("filter", "dedup", settings, f"{band}x{rows}", f"{OURS} ({name})")
 
 
 STAGES = (
@@ -52,7 +66,14 @@ STAGES = (
         "minhash",
         "MinHash dedup, 16 bands of 8 rows",
         "all",
-        Ours("filter", "dedup", _ALL_PASS),
+        (
+            Ours("filter", "dedup", _ALL_PASS, title="dataflow (16 × 8)"),
+            _bands(25, 5),
+            _bands(16, 8, 5),
+            _bands(20, 6),
+            _bands(25, 5, 5),
+            _bands(32, 4),
+        ),
         (
             Entry("datatrove", "minhash", "datatrove (5 words)"),
             Entry("data-juicer", "minhash-words", "data-juicer (5 words)"),
@@ -68,7 +89,7 @@ STAGES = (
         "exact",
         "Exact dedup",
         "all",
-        Ours("filter", "dedup", _ALL_PASS | {"dedup": {"near": False}}),
+        (Ours("filter", "dedup", _ALL_PASS | {"dedup": {"near": False}}),),
         (
             Entry("datatrove", "exact", "datatrove"),
             Entry("data-juicer", "exact", "data-juicer"),
@@ -80,7 +101,7 @@ STAGES = (
         "repetition",
         "Repetition filters",
         "english",
-        Ours("parse", "filter", {"clean": {"quality_rules": {"presets": ["gopher"]}}}),
+        (Ours("parse", "filter", {"clean": {"quality_rules": {"presets": ["gopher"]}}}),),
         (
             Entry("datatrove", "repetition", "datatrove (Gopher)"),
             Entry("data-juicer", "repetition-words", "data-juicer (words)", "one statistic"),
@@ -92,7 +113,7 @@ STAGES = (
         "quality",
         "Gopher quality filter",
         "english",
-        Ours("parse", "filter", {"clean": {"quality_rules": {"presets": ["gopher"]}}}),
+        (Ours("parse", "filter", {"clean": {"quality_rules": {"presets": ["gopher"]}}}),),
         (Entry("datatrove", "quality", "datatrove"),),
         False,
     ),
@@ -100,7 +121,7 @@ STAGES = (
         "c4",
         "C4 quality filter",
         "english",
-        Ours("parse", "filter", {"clean": {"quality_rules": {"presets": ["c4"]}}}),
+        (Ours("parse", "filter", {"clean": {"quality_rules": {"presets": ["c4"]}}}),),
         (Entry("datatrove", "c4", "datatrove"),),
         False,
     ),
@@ -108,7 +129,7 @@ STAGES = (
         "alphanumeric",
         "Share of letters and digits",
         "all",
-        Ours("parse", "filter"),
+        (Ours("parse", "filter"),),
         (Entry("data-juicer", "alphanumeric", "data-juicer"),),
         False,
     ),
@@ -116,7 +137,7 @@ STAGES = (
         "unicode",
         "Unicode repair",
         "all",
-        Ours(),
+        (Ours(),),
         (Entry("data-juicer", "unicode", "data-juicer (ftfy)"),),
         False,
     ),

@@ -116,7 +116,7 @@ def test_medians_are_of_the_newest_version_of_ours_alone() -> None:
     old = row("dataflow", 9.0)
     new = [row("dataflow", w, version="dataflow 2", round=i) for i, w in enumerate((0.1, 0.2, 0.9))]
     text = report([old, *new, row("datatrove", 10.0)], PARTS).text
-    assert "| dataflow | 200 | 100 to 900 | 1.0 |" in text
+    assert "| dataflow (16 × 8) | 200 | 100 to 900 | 1.0 |" in text
 
 
 def test_a_peer_that_finds_more_is_named() -> None:
