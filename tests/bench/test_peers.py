@@ -83,7 +83,7 @@ def test_groups_join_through_chains_and_keep_the_first() -> None:
     assert found == {10: 10, 11: 11, 12: 12, 13: 11, 14: 11}
 
 
-def row(peer: str, work: float, **more: object) -> dict[str, object]:
+def row(peer: str, seconds: float, **more: object) -> dict[str, object]:
     labels = {"edit1": {"copies": 10, "removed": 9, "joined": 9}}
     base = {
         "documents_of": "f" * 12,
@@ -94,9 +94,9 @@ def row(peer: str, work: float, **more: object) -> dict[str, object]:
         "round": 0,
         "documents": 1000,
         "load": 0.5,
-        "cpu": work * 2,
+        "cpu": seconds * 2,
         "peak_mb": 300.0,
-        "marks": {"work": work},
+        "marks": {"work": seconds},
         "judged": {"documents": 1000, "kept": 900, "removed": 100, "labels": labels},
     }
     return base | more
@@ -124,6 +124,30 @@ def test_a_peer_that_finds_more_is_named() -> None:
     judged = {"documents": 1000, "kept": 900, "removed": 100, "labels": better}
     text = report([row("dataflow", 0.1), row("datatrove", 10.0, judged=judged)], PARTS).text
     assert "Recall is below a peer's on edit1 (ours 9, datatrove (5 words) 10 of 10)." in text
+
+
+def test_each_of_our_settings_gets_its_own_verdict() -> None:
+    def labels(found: int) -> dict[str, object]:
+        counts = {"edit1": {"copies": 10, "removed": found, "joined": found}}
+        return {"documents": 1000, "kept": 900, "removed": 100, "labels": counts}
+
+    rows = [
+        row("dataflow", 0.1, judged=labels(8)),
+        row("dataflow", 0.2, work="25x5", judged=labels(10)),
+        row("datatrove", 10.0, judged=labels(9)),
+        row("text-dedup", 2.0, judged=labels(7)),
+    ]
+    text = report(rows, PARTS).text
+    assert "| dataflow (25 × 5) | 200 | 200 to 200 | 2.0 |" in text
+    assert (
+        "**dataflow (16 × 8)**. Best peer: text-dedup (5 words), 20.0 × ours (met, the bar is 20 ×)." in text
+    )
+    assert "**dataflow (25 × 5)**. Best peer: text-dedup (5 words), 10.0 × ours (missed," in text
+    below = "Recall is below a peer's on edit1 (ours 8, datatrove (5 words) 9 of 10)."
+    reached = "On every label at or above text-dedup (5 words) (20.0 × ours). "
+    assert f"**dataflow (16 × 8)**. {reached}{below}" in text
+    every = "Recall is at or above that of every tool of this table, on every label."
+    assert f"**dataflow (25 × 5)**. {every}" in text
 
 
 def test_each_stage_is_drawn_from_the_part_that_most_tools_ran_on() -> None:
