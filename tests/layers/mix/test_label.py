@@ -101,14 +101,3 @@ def test_difficulty(text: str, kind: str, script: str, level: str) -> None:
         pa.array([text], pa.large_string()), np.array([kind], object), np.array([script], object)
     )
     assert found.tolist() == [level]
-
-
-def test_letters_words_and_sentences_are_counted() -> None:
-    from dataflow_ops.kernels.arrow import string_buffers
-    from dataflow_ops.layers.mix.difficulty import _count
-
-    text = "Plain words make it read well today. Longer ones are harder?!"
-    out = np.zeros((1, 6), np.int64)
-    _count(*string_buffers(pa.array([text], pa.large_string())), 4096, out)
-    letters = sum(c.isalpha() for c in text)
-    assert out[0, :3].tolist() == [letters, len(text.split()), 2]
