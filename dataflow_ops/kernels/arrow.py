@@ -63,3 +63,27 @@ def eights(data: U8) -> U64:
         wide = np.ndarray((n,), "<u8", data, 0, (1,))
     wide.flags.writeable = False
     return wide
+
+
+_HEX = np.frombuffer("".join(f"{b:02x}" for b in range(256)).encode(), "<u2")
+"""The two digits of each byte as they lie in memory."""
+
+
+def hex_strings(column: Any) -> Any:
+    """Hexadecimal digits of fixed-size binary values.
+
+    Args:
+        column: pyarrow Array or ChunkedArray of ``binary(k)``, no nulls.
+
+    Returns:
+        A pyarrow array of strings of ``2 k`` lower-case digits.
+    """
+    if isinstance(column, pa.ChunkedArray):
+        column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    n, width = len(column), column.type.byte_width
+    values = column.buffers()[1]
+    if not n or values is None:
+        return pa.array([""] * n, pa.string())
+    data = np.frombuffer(values, np.uint8)[column.offset * width : (column.offset + n) * width]
+    offsets = np.arange(n + 1, dtype=np.int32) * (2 * width)
+    return pa.StringArray.from_buffers(n, pa.py_buffer(offsets), pa.py_buffer(_HEX[data]))

@@ -120,6 +120,9 @@ class Staged(Protocol):
             StorageFull: no space left.
         """
 
+    def sha256(self) -> str:
+        """Hex SHA-256 of all that was written so far."""
+
     def finish(self) -> str:
         """Close and return the hex SHA-256 of all that was written."""
 

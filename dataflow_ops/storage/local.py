@@ -293,10 +293,14 @@ class LocalStaged:
         self.size += length
         return length
 
+    def sha256(self) -> str:
+        """See :meth:`Staged.sha256`."""
+        return self._digest.hexdigest()
+
     def finish(self) -> str:
         """See :meth:`Staged.finish`."""
         self._close()
-        return self._digest.hexdigest()
+        return self.sha256()
 
     def discard(self) -> None:
         """See :meth:`Staged.discard`."""

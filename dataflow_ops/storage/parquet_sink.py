@@ -16,12 +16,15 @@ from dataflow_ops.values import Slice
 
 
 class Window(io.RawIOBase):
-    """What is written from here on, as a file of its own that starts at 0 and hashes itself."""
+    """What is written from here on, as a file of its own that starts at 0 and hashes itself.
+
+    The first window of a staged file has the file's own hash: its bytes are not hashed twice.
+    """
 
     def __init__(self, staged: Staged) -> None:
         self._staged = staged
         self._start = staged.size
-        self._digest = hashlib.sha256()
+        self._digest = hashlib.sha256() if self._start else None
         self.abandoned = False
 
     def writable(self) -> bool:
@@ -36,12 +39,14 @@ class Window(io.RawIOBase):
         """Append; once abandoned, pretend to."""
         if self.abandoned:
             return memoryview(data).nbytes
-        self._digest.update(data)
+        if self._digest is not None:
+            self._digest.update(data)
         return self._staged.write(data)
 
     def as_slice(self, name: str, rows: int) -> Slice:
         """What was written, as recorded in state."""
-        return Slice(name, self._start, self.tell(), self._digest.hexdigest(), rows)
+        sha256 = self._staged.sha256() if self._digest is None else self._digest.hexdigest()
+        return Slice(name, self._start, self.tell(), sha256, rows)
 
 
 class ParquetPart:

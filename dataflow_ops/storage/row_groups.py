@@ -49,12 +49,7 @@ def row_bytes(column: Any) -> npt.NDArray[np.int64]:
     if pa.types.is_fixed_size_list(kind):
         width = kind.list_size * row_width(kind.value_type)
         return np.full(n, width, np.int64)
-    if (
-        pa.types.is_string(kind)
-        or pa.types.is_large_string(kind)
-        or pa.types.is_binary(kind)
-        or pa.types.is_large_binary(kind)
-    ):
+    if _is_variable(kind):
         return _lengths(pc.binary_length(column)) + 4
     return np.full(n, row_width(kind), np.int64)
 
@@ -74,16 +69,34 @@ def row_width(kind: Any) -> int:
 
 
 def _lengths(column: Any) -> npt.NDArray[np.int64]:
-    values = pc.fill_null(column, 0).to_numpy(zero_copy_only=False)
-    return np.asarray(values, np.int64)
+    if column.null_count:
+        column = pc.fill_null(column, 0)
+    return column.to_numpy(zero_copy_only=False).astype(np.int64)  # type: ignore[no-any-return]
 
 
 def table_row_bytes(table: pa.Table) -> npt.NDArray[np.int64]:
     """Sum of :func:`row_bytes` over the columns, int64 of shape (rows,)."""
-    total = np.zeros(table.num_rows, np.int64)
+    total, fixed = np.zeros(table.num_rows, np.int64), 0
     for column in table.columns:
-        total += row_bytes(column)
-    return total
+        if _is_plain(column.type):
+            fixed += row_width(column.type)
+        else:
+            total += row_bytes(column)
+    return total + fixed
+
+
+def _is_plain(kind: Any) -> bool:
+    """Whether every value takes the same bytes."""
+    return not (pa.types.is_nested(kind) or pa.types.is_dictionary(kind) or _is_variable(kind))
+
+
+def _is_variable(kind: Any) -> bool:
+    return (
+        pa.types.is_string(kind)
+        or pa.types.is_large_string(kind)
+        or pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+    )
 
 
 def fitting_rows(

@@ -78,11 +78,9 @@ class SliceBuffer:
                 yield table.slice(start, count)
 
     def _sorted_run(self) -> tuple[dict[str, tuple[int, int]], pa.Table]:
-        table = pa.concat_tables(self._waiting).combine_chunks()
+        table = pa.concat_tables(self._waiting)
         self._waiting, self._waiting_bytes = [], 0
-        codes = table[SLICE_COLUMN].combine_chunks().dictionary_encode()
-        if isinstance(codes, pa.ChunkedArray):
-            codes = codes.combine_chunks()
+        codes = pa.concat_arrays(table[SLICE_COLUMN].chunks).dictionary_encode()
         names = codes.dictionary.to_pylist()
         if "" in names:
             raise StorageError("a row of a sliced output names no slice")
@@ -95,9 +93,8 @@ class SliceBuffer:
         starts = np.concatenate([[0], np.cumsum(counts)])
         index = {names[i]: (int(starts[r]), int(counts[r])) for r, i in enumerate(order)}
         table = table.drop_columns([SLICE_COLUMN])
-        if len(names) > 1:
-            table = pc.take(table, pa.array(rows)).combine_chunks()
-        return index, table
+        # Taking joins the chunks on its way: the rows, with their texts, are copied once.
+        return index, pc.take(table, pa.array(rows)) if len(names) > 1 else table
 
     def _spill(self, run: tuple[dict[str, tuple[int, int]], pa.Table]) -> None:
         index, table = run

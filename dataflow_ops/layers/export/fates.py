@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +12,9 @@ import pyarrow as pa
 
 from dataflow_ops import schema
 from dataflow_ops.errors import ConservationError
+from dataflow_ops.layers.export.coding import Words
 
-Objects = npt.NDArray[np.object_]
+Indices = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 EXPORTED, REJECTED, DUPLICATE, NOT_SAMPLED = "exported", "rejected", "duplicate", "not_sampled"
@@ -54,42 +56,52 @@ class FateBuilder:
     def __init__(self, batch: pa.Table) -> None:
         n = batch.num_rows
         self._batch = batch
-        self._text: dict[str, Objects] = {c: _blank(n) for c in ("fate", "step", "rule", "shard")}
+        self._text = {c: Words(n) for c in ("fate", "step", "rule", "shard")}
         self._numbers = {c: np.full(n, np.nan) for c in ("value", "bound", "similarity")}
-        self._survivors = np.full(n, None, dtype=object)
+        self._survivors: tuple[Indices, Any] = np.zeros(0, np.int64), pa.array([], schema.DOC_ID)
         self._copies = np.zeros(n, np.uint32)
 
-    def put(self, at: npt.NDArray[np.int64], fate: str, step: str, rule: Any = "") -> None:
+    def put(self, at: Indices, fate: str, step: str, rule: Any = None) -> None:
         """Set the fate of rows that have none yet.
+
+        Args:
+            at: the rows.
+            fate: what became of them.
+            step: where.
+            rule: column with the rule of each; None for no rule.
 
         Raises:
             ConservationError: one of them has a fate already.
 
         """
-        if (self._text["fate"][at] != "").any():
+        if self._text["fate"].codes[at].any():
             raise ConservationError(f"scatter: a document is {fate} by {step}, but has another fate already")
-        self._text["fate"][at], self._text["step"][at], self._text["rule"][at] = fate, step, rule
+        self._text["fate"].put(at, fate)
+        self._text["step"].put(at, step)
+        if rule is not None:
+            self._text["rule"].put_each(at, rule)
 
-    def numbers(self, at: npt.NDArray[np.int64], **columns: Any) -> None:
+    def numbers(self, at: Indices, **columns: Any) -> None:
         """Set ``value``, ``bound`` or ``similarity`` of rows; NaN is stored as null."""
         for name, values in columns.items():
             self._numbers[name][at] = values
 
-    def survivors(self, at: npt.NDArray[np.int64], ids: list[bytes]) -> None:
-        """Set the survivor of rows."""
-        self._survivors[at] = ids
+    def survivors(self, at: Indices, ids: Any) -> None:
+        """Set the survivor of rows, once for all of them; ``ids`` is a column of document ids."""
+        self._survivors = at, ids
 
-    def shards(self, at: npt.NDArray[np.int64], names: list[str]) -> None:
-        """Set the shard of rows."""
-        self._text["shard"][at] = names
+    def shards(self, at: Indices, numbers: npt.NDArray[np.int32], names: Mapping[int, str]) -> None:
+        """Set the shard of rows by its number."""
+        for number, name in names.items():
+            self._text["shard"].put(at[numbers == number], name)
 
-    def copies(self, at: npt.NDArray[np.int64], counts: npt.NDArray[np.uint32]) -> None:
+    def copies(self, at: Indices, counts: npt.NDArray[np.uint32]) -> None:
         """Set how many duplicates rows stand for."""
         self._copies[at] = counts
 
     def open(self) -> Bools:
         """Rows that have no fate yet."""
-        blank: Bools = self._text["fate"] == ""
+        blank: Bools = self._text["fate"].codes == 0
         return blank
 
     def table(self) -> pa.Table:
@@ -101,12 +113,15 @@ class FateBuilder:
         """
         if self.open().any():
             raise ConservationError(f"scatter: {int(self.open().sum())} documents have no fate")
+        at, ids = self._survivors
+        places = np.full(self._batch.num_rows, -1, np.int64)
+        places[at] = np.arange(len(at))
         made = {
-            **{c: pa.array(v, pa.string()) for c, v in self._text.items()},
+            **{c: v.column() for c, v in self._text.items()},
             **{
                 c: pa.array(v, schema.FATES.field(c).type, from_pandas=True) for c, v in self._numbers.items()
             },
-            "survivor_id": pa.array(self._survivors, schema.DOC_ID),
+            "survivor_id": ids.take(pa.array(places, mask=places < 0)),
             "copies": pa.array(self._copies),
         }
         return pa.table(
@@ -119,14 +134,6 @@ def of_parse_rejects(rejects: pa.Table) -> pa.Table:
     """Fates of the records that gave no text."""
     builder = FateBuilder(rejects)
     every = np.arange(rejects.num_rows)
-    builder.put(every, REJECTED, "parse", _objects(rejects["rule"]))
+    builder.put(every, REJECTED, "parse", rejects["rule"])
     builder.numbers(every, value=rejects["value"].to_numpy(), bound=rejects["bound"].to_numpy())
     return builder.table()
-
-
-def _blank(n: int) -> Objects:
-    return np.full(n, "", dtype=object)
-
-
-def _objects(column: Any) -> Objects:
-    return np.asarray(column.to_pylist(), dtype=object)

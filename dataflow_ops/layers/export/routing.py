@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dataflow_ops.errors import ConservationError
+from dataflow_ops.layers.export.coding import coded
 from dataflow_ops.layers.export.columns import shard_name
 
 U64 = npt.NDArray[np.uint64]
@@ -85,9 +86,9 @@ class Router:
         draw = self._draw_key(labels["doc_id"], self._seed)
         times = np.zeros(len(draw), np.int64)
         epochs = np.zeros((len(draw), 2), np.int32)
-        names = np.asarray(labels["domain"].to_pylist(), dtype=object)
-        for name in sorted(set(names.tolist())):
-            plan, mask = self._domains[name], names == name
+        codes, names = coded(labels["domain"])
+        for code in sorted(range(len(names)), key=lambda c: str(names[c])):
+            plan, mask = self._domains[names[code]], codes == code
             times[mask] = plan["full_passes"]
             if plan["threshold"] is not None:
                 times[mask] += draw[mask] <= np.uint64(plan["threshold"])
@@ -125,14 +126,23 @@ class Router:
 
     def _ranges(self, labels: pa.Table, times: npt.NDArray[np.int64]) -> tuple[I32, I32]:
         """First shard and number of shards of each document's partition."""
-        columns = [labels[_KEYS[k]].to_pylist() for k in self._by]
         first, count = np.zeros(len(times), np.int32), np.zeros(len(times), np.int32)
-        for i in np.flatnonzero(times):
-            values = tuple(c[i] for c in columns)
+        drawn = np.flatnonzero(times)
+        if not len(drawn):
+            return first, count
+        cell = np.zeros(len(times), np.int64)  # one number for each combination of keys
+        columns = [coded(labels[_KEYS[k]]) for k in self._by]
+        for codes, names in columns:
+            cell = cell * len(names) + codes
+        _, examples, which = np.unique(cell[drawn], return_index=True, return_inverse=True)
+        places = np.zeros((len(examples), 2), np.int32)
+        for number, example in enumerate(drawn[examples]):
+            values = tuple(names[codes[example]] for codes, names in columns)
             row = self._partitions.get(values)
             if row is None:
                 raise ConservationError(
                     f"scatter: no partition in the plan for {dict(zip(self._by, values, strict=True))}"
                 )
-            first[i], count[i] = row["first_shard"], row["shards"]
+            places[number] = row["first_shard"], row["shards"]
+        first[drawn], count[drawn] = places[which].T
         return first, count

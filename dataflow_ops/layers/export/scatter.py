@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from dataflow_ops import schema
 from dataflow_ops.errors import ConservationError
+from dataflow_ops.kernels.arrow import hex_strings
 from dataflow_ops.layers.export import fates
 from dataflow_ops.layers.export.columns import FROM_LABELS, FROM_PARSE, ROUTED
 from dataflow_ops.layers.export.fates import ByRow, FateBuilder
@@ -110,8 +111,8 @@ class ScatterStep:
         builder = FateBuilder(batch)
         rejected = self._rejected(builder, batch, *state.rejects.between(first_row, last))
         removed, table = state.duplicates.between(first_row, last)
-        builder.put(removed, fates.DUPLICATE, "confirm", _objects(table["verdict"]))
-        builder.survivors(removed, table["survivor_id"].to_pylist())
+        builder.put(removed, fates.DUPLICATE, "confirm", table["verdict"])
+        builder.survivors(removed, table["survivor_id"])
         builder.numbers(removed, similarity=table["similarity"].to_numpy())
         at, labels = state.labels.between(first_row, last)
         builder.copies(at, labels["copies"].to_numpy())
@@ -124,7 +125,8 @@ class ScatterStep:
         builder.put(at[~drawn], fates.NOT_SAMPLED, "plan")
         builder.put(at[drawn], fates.EXPORTED, "export")
         first_time = routed.repetition == 0
-        builder.shards(at[drawn], self._shard_names(state.router, routed.shard[first_time]))
+        first_shards = routed.shard[first_time]
+        builder.shards(at[drawn], first_shards, self._shard_names(state.router, first_shards))
         table = builder.table()
         skipped = {
             "rejected_before": rejected,
@@ -152,21 +154,20 @@ class ScatterStep:
             raise ConservationError(
                 f"scatter: filter refuses {len(refused)} documents, but filter.rejects explains {len(at)}"
             )
-        builder.put(at, fates.REJECTED, "filter", _objects(rejects["rule"]))
+        builder.put(at, fates.REJECTED, "filter", rejects["rule"])
         builder.numbers(at, value=rejects["value"].to_numpy(), bound=rejects["bound"].to_numpy())
         return len(at)
 
     def _refused(self, builder: FateBuilder, at: Indices, labels: pa.Table) -> int:
         """Fates of what label refused for its language."""
-        rules = _objects(labels["verdict"])
-        builder.put(at, fates.REJECTED, "label", rules)
-        bound = np.where(rules == "language_score", self._min_score, np.nan)
+        builder.put(at, fates.REJECTED, "label", labels["verdict"])
+        by_score = pc.equal(labels["verdict"], "language_score").to_numpy()
+        bound = np.where(by_score, self._min_score, np.nan)
         builder.numbers(at, value=labels["language_score"].to_numpy().astype(np.float64), bound=bound)
         return len(at)
 
-    def _shard_names(self, router: Router, shards: npt.NDArray[np.int32]) -> list[str]:
-        names = {int(s): f"{router.name(int(s))}.{self._suffix}" for s in np.unique(shards)}
-        return [names[int(s)] for s in shards]
+    def _shard_names(self, router: Router, shards: npt.NDArray[np.int32]) -> dict[int, str]:
+        return {int(s): f"{router.name(int(s))}.{self._suffix}" for s in np.unique(shards)}
 
     def _rows(
         self,
@@ -184,21 +185,16 @@ class ScatterStep:
         labelled = labels.take(pa.array(routed.label))
         where = np.searchsorted(scores["row"].to_numpy(), at[routed.label] + first_row)
         columns: dict[str, Any] = {
-            "id": pa.array([i.hex() for i in documents["doc_id"].to_pylist()], pa.string()),
+            "id": hex_strings(documents["doc_id"]),
             **{name: documents[column] for name, column in FROM_PARSE.items()},
             **{name: labelled[name] for name in FROM_LABELS},
             "quality_score": scores["score"].take(pa.array(where)),
             "epoch_start": pa.array(routed.epoch_start),
             "epoch_end": pa.array(routed.epoch_end),
             "repetition": pa.array(routed.repetition),
-            "rules_passed": pa.array([self._rules] * n, pa.string()),
+            "rules_passed": pa.repeat(pa.scalar(self._rules, pa.string()), n),
             "shard": pa.array(routed.shard),
             "order": pa.array(routed.order),
         }
         table = pa.table([columns[f.name] for f in ROUTED], schema=ROUTED)
-        groups = [str(g) for g in router.group(routed.shard)]
-        return table.append_column("slice", pa.array(groups, pa.string()))
-
-
-def _objects(column: Any) -> npt.NDArray[np.object_]:
-    return np.asarray(column.to_pylist(), dtype=object)
+        return table.append_column("slice", pa.array(router.group(routed.shard)).cast(pa.string()))

@@ -7,11 +7,16 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dataflow_ops.layers.export.cut import MAX_ROWS
+
 _MAX_PIECES = 64
 """Files written at once; a shard that needs more is cut again."""
+_PIECE_ROWS = MAX_ROWS
+"""Rows handed on at once; as many as a row group, so that most groups are written as they come."""
 _KEYS = [("order", "ascending"), ("id", "ascending"), ("repetition", "ascending")]
 
 
@@ -40,7 +45,11 @@ def sorted_shards(
             held, size = [], 0
     if not spilled:
         if held:
-            yield from _in_memory(pa.concat_tables(held))
+            # Joined once, as each taking of some rows would join them anew; and then held once only.
+            rows = pa.concat_tables(held).combine_chunks()
+            held = []
+            del table
+            yield from _in_memory(rows)
         return
     if held:
         _spill(held, spilled, scratch)
@@ -50,10 +59,17 @@ def sorted_shards(
 
 
 def _in_memory(rows: pa.Table) -> Iterator[tuple[int, Iterator[pa.Table]]]:
-    shards = rows["shard"].to_numpy()
-    for shard in np.unique(shards):
-        mine = rows.filter(pa.array(shards == shard))
-        yield int(shard), iter([mine.sort_by(_KEYS)])
+    keys = [("shard", "ascending"), *_KEYS]
+    order = pc.sort_indices(rows.select([name for name, _ in keys]), sort_keys=keys).to_numpy()
+    shards, counts = np.unique(rows["shard"].to_numpy(), return_counts=True)
+    for shard, start, count in zip(shards, np.cumsum(counts) - counts, counts, strict=True):
+        yield int(shard), _taken(rows, order[start : start + count])
+
+
+def _taken(rows: pa.Table, order: npt.NDArray[np.uint64]) -> Iterator[pa.Table]:
+    """Rows in an order, not many at once: the whole shard need not be there twice."""
+    for start in range(0, len(order), _PIECE_ROWS):
+        yield rows.take(pa.array(order[start : start + _PIECE_ROWS]))
 
 
 def _spill(held: list[pa.Table], spilled: dict[int, list[Path]], scratch: Path) -> None:
