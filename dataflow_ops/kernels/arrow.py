@@ -19,6 +19,11 @@ ix = np.uint64
 three instructions at every access and keeps the loads of neighbouring bytes from becoming one."""
 
 
+def is_text(kind: Any) -> bool:
+    """Whether a pyarrow type is ``string`` or ``large_string``."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
 def string_buffers(column: Any) -> tuple[U8, I64]:
     """UTF-8 bytes and offsets of a string column.
 
@@ -30,8 +35,7 @@ def string_buffers(column: Any) -> tuple[U8, I64]:
         ``data[offsets[i]:offsets[i + 1]]``. Views on Arrow's memory where the column is one chunk of
         ``large_string``; keep the column alive while using them.
     """
-    is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-    wide = pa.large_string() if is_text else pa.large_binary()
+    wide = pa.large_string() if is_text(column.type) else pa.large_binary()
     # Chunk by chunk before they are joined: together they may be longer than 32-bit offsets reach (2 GiB).
     column = column.cast(wide)
     if isinstance(column, pa.ChunkedArray):

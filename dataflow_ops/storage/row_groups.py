@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dataflow_ops.errors import StorageError
+from dataflow_ops.kernels.arrow import is_text
 
 MAX_ROWS = 10_000
 MAX_BYTES = 64 << 20
@@ -26,6 +27,8 @@ def row_bytes(column: Any) -> npt.NDArray[np.int64]:
     Returns:
         int64 of shape (n,). Variable-length values count their length plus 4, bits count as bytes.
     """
+    if _is_variable(column.type):
+        return _lengths(pc.binary_length(column)) + 4
     if isinstance(column, pa.ChunkedArray):
         if column.num_chunks == 0:
             return np.zeros(0, np.int64)
@@ -49,8 +52,6 @@ def row_bytes(column: Any) -> npt.NDArray[np.int64]:
     if pa.types.is_fixed_size_list(kind):
         width = kind.list_size * row_width(kind.value_type)
         return np.full(n, width, np.int64)
-    if _is_variable(kind):
-        return _lengths(pc.binary_length(column)) + 4
     return np.full(n, row_width(kind), np.int64)
 
 
@@ -71,7 +72,7 @@ def row_width(kind: Any) -> int:
 def _lengths(column: Any) -> npt.NDArray[np.int64]:
     if column.null_count:
         column = pc.fill_null(column, 0)
-    return column.to_numpy(zero_copy_only=False).astype(np.int64)  # type: ignore[no-any-return]
+    return np.asarray(column.to_numpy(zero_copy_only=False), np.int64)
 
 
 def table_row_bytes(table: pa.Table) -> npt.NDArray[np.int64]:
@@ -91,11 +92,9 @@ def _is_plain(kind: Any) -> bool:
 
 
 def _is_variable(kind: Any) -> bool:
-    return (
-        pa.types.is_string(kind)
-        or pa.types.is_large_string(kind)
-        or pa.types.is_binary(kind)
-        or pa.types.is_large_binary(kind)
+    of = pa.types
+    return bool(
+        of.is_string(kind) or of.is_large_string(kind) or of.is_binary(kind) or of.is_large_binary(kind)
     )
 
 

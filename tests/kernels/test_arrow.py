@@ -60,3 +60,12 @@ def test_chunks_are_widened_before_they_are_joined() -> None:
         b"two",
         b"three",
     ]
+
+
+@given(st.lists(st.binary(min_size=3, max_size=3)), st.integers(0, 3))
+def test_hex_strings(values: list[bytes], skip: int) -> None:
+    whole = pa.array(values, pa.binary(3)).slice(skip)
+    for column in (whole, pa.chunked_array([whole.slice(0, 2), whole.slice(2)], pa.binary(3))):
+        found = hex_strings(column)
+        assert found.type == pa.string()
+        assert found.to_pylist() == [v.hex() for v in values[skip:]]

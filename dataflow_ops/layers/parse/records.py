@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from dataflow_ops.errors import DocumentError
 
@@ -91,4 +91,25 @@ class Skipped:
     size: int = 0
 
 
-Item = RawRecord | BadRecord | Skipped
+@dataclass(frozen=True, slots=True)
+class RowBatch:
+    """Structured records side by side, fit to be read by columns: simple ones, all strings UTF-8.
+
+    Attributes:
+        position: of the first; the others follow one by one.
+        rows: pyarrow RecordBatch.
+        media_type: of the container.
+        size: bytes that each took up, for rates.
+    """
+
+    position: int
+    rows: Any
+    media_type: str
+    size: int
+
+    def after(self, count: int) -> RowBatch:
+        """Without the first so many."""
+        return RowBatch(self.position + count, self.rows.slice(count), self.media_type, self.size)
+
+
+Item = RawRecord | BadRecord | Skipped | RowBatch

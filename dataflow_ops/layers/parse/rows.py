@@ -18,6 +18,7 @@ class RowBuilder:
     """Rows since the last result. Every record is added by exactly one of the ``add`` methods."""
 
     def __init__(self) -> None:
+        self._tables: list[pa.Table] = []
         self._documents: list[Row] = []
         self._rejects: list[Row] = []
         self._dead: list[Row] = []
@@ -26,12 +27,13 @@ class RowBuilder:
         self._skipped: dict[str, int] = {}
         self._hits: dict[str, int] = {}
         self._metrics: dict[str, float] = {}
+        self._table_rows = 0
         self.text_bytes = 0
 
     @property
     def rows(self) -> int:
         """Rows waiting, of all outputs."""
-        return len(self._documents) + len(self._rejects) + len(self._dead)
+        return self._table_rows + len(self._documents) + len(self._rejects) + len(self._dead)
 
     def add_documents(self, rows: list[Row], size: int) -> None:
         """Add the rows that one record gave; ``size``: bytes that it took up in its file."""
@@ -42,6 +44,21 @@ class RowBuilder:
         self.text_bytes += sum(len(row[1]) for row in rows) * 2
         for mark in filter(None, rows[0][14].split(",")):
             self._count(f"repaired.{mark}")
+
+    def add_whole(self, documents: pa.Table, size: int, chars: int) -> None:
+        """Add documents that are one record each.
+
+        Args:
+            documents: ``schema.DOCUMENTS``.
+            size: bytes that each record took up.
+            chars: characters of all their texts.
+        """
+        self._close_documents()
+        self._tables.append(documents)
+        self._table_rows += documents.num_rows
+        self._kept += documents.num_rows
+        self._bytes += size * documents.num_rows
+        self.text_bytes += chars * 2
 
     def add_reject(self, origin: Origin, reject: Reject, size: int) -> None:
         """Add a record that a rule of this step refused."""
@@ -106,6 +123,7 @@ class RowBuilder:
 
     def result(self, cursor: int) -> StepResult:
         """Everything added so far; the builder is empty afterwards."""
+        self._close_documents()
         rejected, dead = len(self._rejects), len(self._dead)
         counts = Counts(
             documents_in=self._kept + rejected + dead + sum(self._skipped.values()),
@@ -113,12 +131,12 @@ class RowBuilder:
             rejected=rejected,
             dead=dead,
             skipped=dict(sorted(self._skipped.items())),
-            documents_out=len(self._documents),
+            documents_out=self._table_rows,
             bytes_in=self._bytes,
         )
         counts.check("parse")
         outputs = {
-            "text": _table(self._documents, schema.DOCUMENTS),
+            "text": pa.concat_tables(self._tables) if self._tables else schema.DOCUMENTS.empty_table(),
             "rejects": _table(self._rejects, schema.PARSE_REJECTS),
             "dead": _table(self._dead, schema.DEAD),
         }
@@ -131,6 +149,13 @@ class RowBuilder:
         )
         self.__init__()  # type: ignore[misc]
         return made
+
+    def _close_documents(self) -> None:
+        """Rows to a table, in their place among the tables."""
+        if self._documents:
+            self._tables.append(_table(self._documents, schema.DOCUMENTS))
+            self._table_rows += len(self._documents)
+            self._documents = []
 
     def _count(self, metric: str) -> None:
         self._metrics[metric] = self._metrics.get(metric, 0.0) + 1.0

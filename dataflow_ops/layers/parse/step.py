@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 import unicodedata
 from collections.abc import Iterator, Mapping
@@ -10,17 +11,28 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, Final
 
+import numpy as np
+
 from dataflow_ops import media, schema
 from dataflow_ops.errors import DocumentError, FileError, ParserFailed
+from dataflow_ops.layers.parse import columns, normalise, too_long, wire
 from dataflow_ops.layers.parse import finish as finishing
-from dataflow_ops.layers.parse import normalise, too_long, wire
 from dataflow_ops.layers.parse.finish import Limits, Origin, Reject
 from dataflow_ops.layers.parse.guard import Ask, Guard
 from dataflow_ops.layers.parse.parsers import BY_NAME, HTML_EXTRACTORS, parser_of
 from dataflow_ops.layers.parse.parsers import record as records_parser
 from dataflow_ops.layers.parse.parsers.base import Hints, ParsedDocument, Parser
 from dataflow_ops.layers.parse.readers import VERSIONS, reader_of
-from dataflow_ops.layers.parse.records import BadRecord, Item, RawRecord, Skipped, SourceFile, SourceOptions
+from dataflow_ops.layers.parse.readers.parquet import records_of
+from dataflow_ops.layers.parse.records import (
+    BadRecord,
+    Item,
+    RawRecord,
+    RowBatch,
+    Skipped,
+    SourceFile,
+    SourceOptions,
+)
 from dataflow_ops.layers.parse.rows import RowBuilder
 from dataflow_ops.layers.parse.streams import HashedReader
 from dataflow_ops.protocols import Input, OutputSpec, Partitioning, Side
@@ -142,7 +154,7 @@ class ParseStep:
         for read in self._items(side, start):
             group.append(read)
             group_bytes += 0 if isinstance(read.item, FileError) else read.item.size
-            if len(group) < most and group_bytes < _GROUP_BYTES:
+            if len(group) < most and group_bytes < _GROUP_BYTES and not isinstance(read.item, RowBatch):
                 continue
             began = time.monotonic()
             self._add(group, builder, side.checkpoint)
@@ -179,9 +191,11 @@ class ParseStep:
                     )
                     raw = HashedReader(part, file.path, sha256)
                     for item in reader_of(file.media_type)(file, raw):
-                        count += 1
-                        if count > skip:
-                            yield _Read(file, item, base | count)
+                        records = item.rows.num_rows if isinstance(item, RowBatch) else 1
+                        done, count = max(0, skip - count), count + records
+                        if done < records:
+                            rest = item.after(done) if isinstance(item, RowBatch) else item
+                            yield _Read(file, rest, base | count)
                 except FileError as e:
                     broken = e
                 # Before the file's end is reported: what was read may be of a file that has changed.
@@ -219,6 +233,8 @@ class ParseStep:
             item = read.item
             if isinstance(item, FileError):
                 builder.add_broken_file(read.file, item)
+            elif isinstance(item, RowBatch):
+                self._add_batch(read.file, item, builder)
             elif isinstance(item, Skipped):
                 builder.add_skipped(item.reason, item.size)
             elif isinstance(item, BadRecord):
@@ -233,11 +249,31 @@ class ParseStep:
                 guarded = wire.answered(next(answers)) if parser is not None and parser.guarded else None
                 self._finish(read.file, item, parser, hints, origin, guarded, builder)
 
+    def _add_batch(self, file: SourceFile, batch: RowBatch, builder: RowBuilder) -> None:
+        """Add records side by side: those that are whole as they lie, between them the others one by one."""
+        made = columns.documents(batch, file, self._rules, self._limits)
+        whole = np.zeros(batch.rows.num_rows, bool) if made is None else made.whole
+        # Runs of rows that go the same way; the last bound is the end.
+        bounds = [0, *(np.flatnonzero(whole[1:] != whole[:-1]) + 1).tolist(), len(whole)]
+        for start, end in itertools.pairwise(bounds):
+            if made is not None and whole[start]:
+                chars = int(made.chars[start:end].sum())
+                builder.add_whole(made.documents.slice(start, end - start), batch.size, chars)
+                continue
+            rows, first = batch.rows.slice(start, end - start), batch.position + start
+            for item in records_of(rows, first, batch.media_type, batch.size):
+                read = _Read(file, item, 0)
+                parser, hints, origin = self._plan(read)
+                if isinstance(item, BadRecord):
+                    builder.add_dead(origin, item.error, item.size)
+                else:
+                    self._finish(file, item, parser, hints, origin, None, builder)
+
     def _plan(self, read: _Read) -> tuple[Parser | None, Hints, Origin]:
         """Which parser reads an item, what it is told, and where the item comes from."""
         file, item = read.file, read.item
         hints = Hints(file.path, "", file.options.main_content)
-        if isinstance(item, FileError | Skipped):
+        if isinstance(item, FileError | Skipped | RowBatch):
             return None, hints, _origin(file, -1, file.media_type, file.url, "", "", "")
         if isinstance(item, BadRecord):
             url = item.url or file.url
