@@ -92,10 +92,7 @@ def _is_plain(kind: Any) -> bool:
 
 
 def _is_variable(kind: Any) -> bool:
-    of = pa.types
-    return bool(
-        of.is_string(kind) or of.is_large_string(kind) or of.is_binary(kind) or of.is_large_binary(kind)
-    )
+    return is_text(kind) or bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
 def fitting_rows(

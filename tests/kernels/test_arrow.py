@@ -5,8 +5,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from dataflow_ops.kernels.arrow import string_buffers
+from dataflow_ops.kernels.arrow import hex_strings, string_buffers
 
 ROWS = ["", "one", "二", None, "three" * 9, "é", ""]
 
