@@ -10,11 +10,31 @@ import pyarrow as pa
 
 from dataflow_ops.kernels.arrow import I64, U8
 from dataflow_ops.kernels.digest import leading_u64
-from dataflow_ops.layers.dedup import base, columns, identity, order
-from dataflow_ops.layers.dedup.filters import filter_of
+from dataflow_ops.layers.dedup import base, columns, identity, order, spill
+from dataflow_ops.layers.dedup.filters import Filling
 from dataflow_ops.protocols import Input, OutputSpec, Partitioning, Side
 from dataflow_ops.settings import JobSettings
 from dataflow_ops.values import Counts, StepResult
+
+_PEAK = 5.0
+"""Bytes at the peak for each byte of keys; measured by ``bench.scaling.ranges``."""
+
+
+def _eight(first: int) -> spill.KeyOf:
+    """Eight bytes of the SHA-1 from some byte on, or what is left of it."""
+    return lambda keys: leading_u64(_padded(columns.binary_rows(keys, "sha1")[:, first : first + 8]))
+
+
+def _padded(values: U8) -> U8:
+    return np.pad(values, ((0, 0), (0, 8 - values.shape[1])))
+
+
+_HEAD = _eight(0)
+_SHA1 = (_HEAD, _eight(8), _eight(16))
+_FURTHER = (*_SHA1[1:], *map(spill.number, ("order_hi", "order_lo", "chunk", "row")))
+"""By what keys are cut that agree in their first eight bytes, and are too many."""
+_ONE_KEY = len(_SHA1)
+"""Pieces from this depth on hold documents of one key, and not all of them."""
 
 
 class ExactStep:
@@ -44,20 +64,55 @@ class ExactStep:
         }
 
     def run(self, side: Side, start: int) -> Iterator[StepResult]:
-        """Group one prefix."""
-        keys = side.table("sign", "keys")
-        counts = Counts(documents_in=keys.num_rows, kept=keys.num_rows, documents_out=keys.num_rows)
-        heads = leading_u64(columns.binary_rows(keys, "sha1"))
-        bloom, told = filter_of(heads, side.numbers.key_prefixes, 1, self._settings)
-        yield StepResult(outputs={"filter": bloom}, metrics=told)
-        if not self._settings.dedup.exact or keys.num_rows == 0:
-            yield StepResult(counts=counts)
-            return
-        if base.has_base(self._settings):
+        """Group one prefix, a sub-range of its keys in memory at a time.
+
+        A key that more documents have than fit is cut by the survivor order: its first document is the
+        survivor of all.
+        """
+        share = spill.share_of(side, _PEAK)
+        with spill.Spill(side, share) as keys:
+            for _, table in side.tables("sign", "keys"):
+                keys.add(table, _HEAD(table))
+            n = keys.rows
+            bloom = Filling(n, side.numbers.key_prefixes, 1, self._settings)
+            first: pa.Table | None = None  # survivor of a key that is cut
+            alone: pa.Table | None = None  # document of such a key, as long as it is the only one
+            for depth, part in spill.finer(side, keys, _FURTHER, share):
+                side.checkpoint()
+                bloom.add(_HEAD(part))
+                if not self._settings.dedup.exact:
+                    continue
+                if depth < _ONE_KEY:
+                    yield self._groups(side, part, None)
+                    continue
+                sha1 = part.column("sha1")[0]
+                if first is not None and first.column("sha1")[0] != sha1:
+                    first = None
+                if first is None and alone is not None and alone.column("sha1")[0] == sha1:
+                    part = pa.concat_tables([alone, part]).combine_chunks()
+                found = self._groups(side, part, first)
+                if first is None:
+                    groups = found.outputs["groups"]
+                    first, alone = (groups.slice(0, 1), None) if groups.num_rows else (None, part)
+                yield found
+            split = {"ranges_split": 1.0} if keys.spilled else {}
+        table, told = bloom.done()
+        yield StepResult(
+            outputs={"filter": table},
+            counts=Counts(documents_in=n, kept=n, documents_out=n),
+            metrics={**told, **split},
+        )
+
+    def _groups(self, side: Side, keys: pa.Table, first: pa.Table | None) -> StepResult:
+        """Groups of some keys; ``first``: a survivor that comes before them all."""
+        if first is None and base.has_base(self._settings):
             keys = _with_base(side, keys)
         sha1 = columns.binary_rows(keys, "sha1")
-        members, starts = equal_rows(sha1)
-        if base.has_base(self._settings):
+        if first is None:
+            members, starts = equal_rows(sha1)
+        else:
+            members, starts = np.arange(len(sha1)), np.array([0, len(sha1)])
+        if first is None and base.has_base(self._settings):
             new = columns.numbers(keys, "order_hi") != order.BASE
             members, starts = runs_with(new, members, starts)
         group = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
@@ -65,11 +120,14 @@ class ExactStep:
         high, low = columns.numbers(keys, "order_hi"), columns.numbers(keys, "order_lo")
         within = order.sort(high[members], low[members], chunk[members], row[members], group)
         members = members[within]
-        first = members[starts[:-1]][group]
+        heads = members[starts[:-1]][group]
+        if first is None:
+            survivors = [pa.array(chunk[heads]), pa.array(row[heads])]
+        else:
+            survivors = [pa.repeat(first.column(f"survivor_{c}")[0], len(members)) for c in ("chunk", "row")]
         table = pa.Table.from_arrays(
             [
-                pa.array(chunk[first]),
-                pa.array(row[first]),
+                *survivors,
                 pa.array(chunk[members]),
                 pa.array(row[members]),
                 *(keys.column(c).take(pa.array(members)).combine_chunks() for c in ("doc_id", "sha1")),
@@ -78,10 +136,10 @@ class ExactStep:
             ],
             schema=columns.GROUPS,
         )
-        yield StepResult(
+        groups = len(starts) - 1 if first is None else 0
+        return StepResult(
             outputs={"groups": table},
-            counts=counts,
-            metrics={"exact_groups": len(starts) - 1, "exact_copies": len(members) - (len(starts) - 1)},
+            metrics={"exact_groups": groups, "exact_copies": len(members) - groups},
         )
 
 

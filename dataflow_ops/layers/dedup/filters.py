@@ -20,27 +20,32 @@ GROWTH = 4
 through by mistake."""
 
 
-def filter_of(keys: U64, ranges: int, each: int, settings: JobSettings) -> tuple[pa.Table, dict[str, float]]:
-    """The filter of one slice, and what is to be counted about it.
+class Filling:
+    """The filter of one slice, while its keys come, and what is to be counted about it.
 
     Args:
-        keys: uint64 of shape ``(n,)``.
+        n: keys that will come; the same one may come again.
         ranges: into how many slices all keys are cut.
         each: keys of a document.
         settings: the job: its capacity, in documents.
-
-    Returns:
-        ``(one row of FILTERS, metrics)``: ``filters_resized`` where the slice holds more than its share of
-        the capacity. The filter is made larger then.
     """
-    share = -(-settings.dedup.global_bloom.capacity * each // ranges)
-    made = Bloom.sized(max(len(keys), min(share, GROWTH * len(keys))))
-    made.add(keys)
-    table = pa.table(
-        {"keys": pa.array([len(keys)], pa.int64()), "bits": pa.array([made.to_bytes()], pa.large_binary())},
-        schema=FILTERS,
-    )
-    return table, {"filters_resized": 1.0} if len(keys) > share else {}
+
+    def __init__(self, n: int, ranges: int, each: int, settings: JobSettings) -> None:
+        self._n = n
+        self._share = -(-settings.dedup.global_bloom.capacity * each // ranges)
+        self._made = Bloom.sized(max(n, min(self._share, GROWTH * n)))
+
+    def add(self, keys: U64) -> None:
+        """Add keys: uint64 of shape ``(m,)``."""
+        self._made.add(keys)
+
+    def done(self) -> tuple[pa.Table, dict[str, float]]:
+        """``(one row of FILTERS, metrics)``: ``filters_resized`` where the slice holds more than its share of
+        the capacity. The filter is made larger then.
+        """
+        bits = pa.array([self._made.to_bytes()], pa.large_binary())
+        table = pa.table({"keys": pa.array([self._n], pa.int64()), "bits": bits}, schema=FILTERS)
+        return table, {"filters_resized": 1.0} if self._n > self._share else {}
 
 
 def let_through(side: Side, step: str, kind: str, wanted: U64) -> U64:

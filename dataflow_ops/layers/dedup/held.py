@@ -20,6 +20,7 @@ class Held:
     def __init__(self) -> None:
         self.partition = CHUNK
         self.numbers = Numbers(1, 1, 1, 1, 1)
+        self.memory_budget = 1 << 62  # all of it is held anyway
         self._tables: dict[tuple[str, str], list[pa.Table]] = {}
         self._schemas: dict[tuple[str, str], pa.Schema] = {}
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dataflow_ops.kernels import bands
 from dataflow_ops.kernels.arrow import I64, U64
-from dataflow_ops.kernels.digest import prefix_of
-from dataflow_ops.layers.dedup import base, columns, identity, order
+from dataflow_ops.layers.dedup import base, columns, identity, order, spill
 from dataflow_ops.layers.dedup.exact import runs_with
-from dataflow_ops.layers.dedup.filters import filter_of
+from dataflow_ops.layers.dedup.filters import Filling
+from dataflow_ops.layers.dedup.lists import Lists
 from dataflow_ops.protocols import Input, OutputSpec, Partitioning, Side
 from dataflow_ops.settings import JobSettings
 from dataflow_ops.values import StepResult
@@ -21,6 +21,10 @@ from dataflow_ops.values import StepResult
 MAX_BUCKET = 10_000
 """Members of a bucket; a fuller one is cut in survivor order, that is by length of the key text, so that
 texts of like length stay together."""
+
+
+_PEAK = 5.0
+"""Bytes at the peak for each byte of bands; measured by ``bench.scaling.ranges``."""
 
 
 class MatchStep:
@@ -61,16 +65,42 @@ class MatchStep:
         }
 
     def run(self, side: Side, start: int) -> Iterator[StepResult]:
-        """Find the buckets of one prefix."""
-        tables = [table for _, table in side.tables("sign", "bands")]
+        """Find the buckets of one prefix, a sub-range of its bands in memory at a time."""
+        share = spill.share_of(side, _PEAK)
+        exact = self._settings.dedup.exact
+        with (
+            spill.Spill(side, share, _collapsed if exact else None) as rows,
+            Lists(side, share, base.has_base(self._settings)) as lists,
+        ):
+            for _, table in side.tables("sign", "bands"):
+                rows.add(table.select(columns.BANDS.names), columns.numbers(table, "band"))
+            bands_each = self._settings.dedup.minhash.band
+            bloom = Filling(rows.rows, side.numbers.band_prefixes, bands_each, self._settings)
+            split = 0
+            for part in rows.ranges():
+                side.checkpoint()
+                if part.low == part.high and part.nbytes > share:
+                    bloom.add(np.array([part.low], np.uint64))
+                    split += self._crowd(side, part, share, lists)
+                else:
+                    split += self._some(side, list(part.tables()), bloom, lists)
+            table, told = bloom.done()
+            if rows.spilled:
+                told["ranges_split"] = 1.0
+            yield StepResult(outputs={"filter": table}, metrics=told)
+            yield from lists.results()
+            yield StepResult(
+                metrics={"buckets": lists.found, "bucket_members": lists.members, "buckets_split": split}
+            )
+
+    def _some(self, side: Side, tables: list[pa.Table], bloom: Filling, lists: Lists) -> int:
+        """Buckets of some bands; returns how many were cut."""
         hashes = np.concatenate([np.empty(0, np.uint64), *(columns.numbers(t, "band") for t in tables)])
-        bands_each = self._settings.dedup.minhash.band
-        bloom, told = filter_of(hashes, side.numbers.band_prefixes, bands_each, self._settings)
-        yield StepResult(outputs={"filter": bloom}, metrics=told)
-        rows, own = _shared(side, tables, hashes, base.has_base(self._settings))
+        bloom.add(hashes)
+        with_base = base.has_base(self._settings)
+        rows, own = _shared(side, tables, hashes, with_base)
         if rows.num_rows == 0:
-            yield StepResult()
-            return
+            return 0
         band, chunk, row, key, high, low = (columns.numbers(rows, name) for name in columns.BANDS.names)
         new = np.arange(rows.num_rows) < own
         sorted_rows = order.sort(high, low, chunk, row, band)
@@ -80,44 +110,70 @@ class MatchStep:
         starts, split = _cut(starts, self._max_bucket)
         if own < rows.num_rows:
             members, starts = runs_with(new, *_base_first(members, starts, new))
-        if len(starts) == 1:
-            yield StepResult()
-            return
-        addresses = bands.mix_rows(chunk) ^ row.astype(np.uint64)
-        bucket = bands.hash_runs(addresses[members], starts)
-        keep = np.sort(np.unique(bucket, return_index=True)[1])  # equal lists once
-        blocks = prefix_of(bands.mix_rows(key[members[starts[:-1]]]), side.numbers.blocks)
-        sizes = np.diff(starts)[keep]
-        at = np.repeat(starts[:-1][keep] - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes) + np.arange(
-            sizes.sum()
+        lists.add(chunk, row, key, new, members, starts)
+        return split
+
+    def _crowd(self, side: Side, part: spill.Range, share: int, lists: Lists) -> int:
+        """Buckets of one band that more documents have than fit; returns whether it was cut."""
+        theirs = _of_base(side, np.array([part.low], np.uint64)) if base.has_base(self._settings) else []
+        tables = chain(
+            (_marked(t, True) for t in part.tables()),
+            (_marked(t, False) for t in theirs),
         )
-        members = members[at]
-        block = np.repeat(blocks[keep], sizes)
-        mine, theirs = members[new[members]], members[~new[members]]
-        of_base = {}
-        if base.has_base(self._settings):
-            of_base["recalled"] = _recalled(
-                chunk[theirs], row[theirs], key[theirs], block[~new[members]], side.numbers.blocks
-            )
-        yield StepResult(
-            outputs={
-                "buckets": pa.Table.from_arrays(
-                    [
-                        pa.array(np.repeat(bucket[keep], sizes)),
-                        pa.array(chunk[members]),
-                        pa.array(row[members]),
-                    ],
-                    schema=columns.BUCKETS,
-                ).append_column("slice", columns.prefix_slices(block, side.numbers.blocks)),
-                "wanted": _wanted(chunk[mine], row[mine], block[new[members]]),
-                **of_base,
-            },
-            metrics={
-                "buckets": len(keep),
-                "bucket_members": len(members),
-                "buckets_split": split,
-            },
-        )
+        exact = self._settings.dedup.exact
+        with (
+            spill.Spill(side, share, _collapsed if exact else None) as by_key,
+            spill.Spill(side, share) as by_order,
+        ):
+            for table in tables:
+                by_key.add(table, columns.numbers(table, "key"))
+            for some in by_key.ranges():
+                # Of one text a row is left for each of its runs.
+                found = iter([_collapsed(some.table())]) if exact else some.tables()
+                for table in found:
+                    by_order.add(table, columns.numbers(table, "order_hi"))
+            total, limit = by_order.rows, self._max_bucket
+            if total < 2:
+                return 0
+            count = -(-total // limit)
+            ends = [total * (k + 1) // count for k in range(count)]
+            further = [spill.number(name) for name in ("order_lo", "chunk", "row")]
+            held, at = [], 0
+            for _, table in spill.finer(side, by_order, further, share):
+                side.checkpoint()
+                values = [columns.numbers(table, n) for n in ("order_hi", "order_lo", "chunk", "row")]
+                held.append(table.take(pa.array(order.sort(*values))))
+                at += table.num_rows
+                while ends and at >= ends[0]:
+                    whole = pa.concat_tables(held)
+                    size = whole.num_rows - (at - ends.pop(0))
+                    self._bucket(whole.slice(0, size).combine_chunks(), lists)
+                    held = [whole.slice(size)]
+            return int(total > limit)
+
+    @staticmethod
+    def _bucket(rows: pa.Table, lists: Lists) -> None:
+        """One bucket, from rows in survivor order."""
+        new = columns.numbers(rows, "new").astype(np.bool_)
+        members, starts = np.arange(rows.num_rows), np.array([0, rows.num_rows], np.int64)
+        if not new.all():
+            members, starts = runs_with(new, *_base_first(members, starts, new))
+        chunk, row, key = (columns.numbers(rows, n) for n in ("chunk", "row", "key"))
+        lists.add(chunk, row, key, new, members, starts)
+
+
+def _marked(table: pa.Table, new: bool) -> pa.Table:
+    return table.append_column("new", pa.array(np.full(table.num_rows, new, np.uint8)))
+
+
+def _collapsed(rows: pa.Table) -> pa.Table:
+    """Of identical texts with one band the row that stays in a bucket; in no order."""
+    band, key, high, low, chunk, row = (
+        columns.numbers(rows, n) for n in ("band", "key", "order_hi", "order_lo", "chunk", "row")
+    )
+    new = columns.numbers(rows, "new") if "new" in rows.column_names else np.ones(len(band), np.uint8)
+    by_order = order.sort(high, low, chunk, row, band)
+    return rows.take(pa.array(_collapse(by_order, band, key, new.astype(np.bool_))))
 
 
 def _shared(side: Side, tables: list[pa.Table], band: U64, with_base: bool) -> tuple[pa.Table, int]:
@@ -137,7 +193,7 @@ def _shared(side: Side, tables: list[pa.Table], band: U64, with_base: bool) -> t
         shared |= np.isin(band, np.concatenate([columns.numbers(t, "band") for t in theirs]))
     parts, at = [], 0
     for t in tables:
-        parts.append(t.select(columns.BANDS.names).filter(pa.array(shared[at : at + t.num_rows])))
+        parts.append(t.filter(pa.array(shared[at : at + t.num_rows])))
         at += t.num_rows
     return pa.concat_tables([*parts, *theirs]), int(shared.sum())
 
@@ -197,25 +253,3 @@ def _cut(starts: I64, limit: int) -> tuple[I64, int]:
         parts = -(-int(sizes[i]) // limit)
         bounds.append(starts[i] + (np.arange(1, parts) * int(sizes[i])) // parts)
     return np.sort(np.concatenate(bounds)), len(long)
-
-
-def _recalled(chunk: U64, row: npt.NDArray[np.uint32], key: U64, block: I64, ranges: int) -> pa.Table:
-    by_address = np.lexsort((block, row, chunk))
-    c, r, k, b = chunk[by_address], row[by_address], key[by_address], block[by_address]
-    new = np.ones(len(c), np.bool_)
-    new[1:] = (c[1:] != c[:-1]) | (r[1:] != r[:-1]) | (b[1:] != b[:-1])
-    arrays = [pa.array(c[new]), pa.array(r[new]), pa.array(k[new]), pa.array(b[new].astype(np.uint32))]
-    return pa.Table.from_arrays(arrays, schema=columns.RECALLED).append_column(
-        "slice", columns.prefix_slices(prefix_of(c[new], ranges), ranges)
-    )
-
-
-def _wanted(chunk: U64, row: npt.NDArray[np.uint32], block: I64) -> pa.Table:
-    by_address = np.lexsort((block, row, chunk))
-    c, r, b = chunk[by_address], row[by_address], block[by_address]
-    new = np.ones(len(c), np.bool_)
-    new[1:] = (c[1:] != c[:-1]) | (r[1:] != r[:-1]) | (b[1:] != b[:-1])
-    arrays = [pa.array(r[new]), pa.array(b[new].astype(np.uint32))]
-    return pa.Table.from_arrays(arrays, schema=columns.WANTED).append_column(
-        "slice", columns.chunk_slices(c[new])
-    )

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
 
 from dataflow_ops.errors import ConservationError
-from dataflow_ops.kernels.arrow import I64, U32
-from dataflow_ops.layers.dedup import base, columns, identity, order
+from dataflow_ops.kernels.arrow import I64
+from dataflow_ops.layers.dedup import base, columns, identity, order, spill
+from dataflow_ops.layers.dedup.blocks import PLACE, Found, Parts, list_numbers
 from dataflow_ops.layers.dedup.compare import Candidates, estimate_bound, leader_walk
 from dataflow_ops.protocols import Input, OutputSpec, Partitioning, Side
 from dataflow_ops.settings import JobSettings
 from dataflow_ops.values import StepResult
+
+_PEAK = 3.0
+"""Bytes at the peak for each byte of texts and signatures; measured by ``bench.scaling.ranges``."""
 
 
 class VerifyStep:
@@ -37,51 +43,84 @@ class VerifyStep:
         """Threshold, cap of leaders and what a similarity is."""
         verify = self._settings.dedup.verify
         return {
-            "step": 2,
+            "step": 3,
             **identity.similarity_fingerprint(self._settings),
             "max_leaders": verify.max_leaders,
         }
 
     def run(self, side: Side, start: int) -> Iterator[StepResult]:
-        """Walk the buckets of one block; memory holds the key texts of this block.
+        """Walk the buckets of one block; memory holds the key texts of this block, or of a part of it.
 
         Raises:
             FingerprintMismatch: signatures of different making came together.
             ConservationError: a bucket names a text that was not gathered.
         """
-        texts = side.table("gather", "texts")
-        if base.has_base(self._settings):
-            texts = pa.concat_tables([side.table("recall", "texts"), texts]).combine_chunks()
-        buckets = side.table("match", "buckets")
-        if buckets.num_rows == 0:
-            yield StepResult()
-            return
-        identity.check_signatures(identity.signature_id(self._settings), texts, f"block {side.partition}")
-        members, starts = _members(texts, buckets)
-        walk = _Walk(self._settings, texts, side.checkpoint)
-        edges = walk.over(members, starts)
-        yield StepResult(
-            outputs=_tables(texts, edges, int(side.partition)),
-            metrics={
-                "pairs_compared": walk.compared,
-                "pairs_verified": len(edges),
-                "pairs_spared": walk.joined,
-                "leaders_capped": walk.beyond,
-            },
-        )
+        share = spill.share_of(side, _PEAK)
+        with Found(side, share) as found:
+            texts = self._texts(side)
+            held: deque[pa.Table] = deque()
+            size = 0
+            for table in texts:
+                held.append(table)
+                size += table.nbytes
+                if size > share:
+                    walks = self._in_parts(side, chain(_drained(held), texts), share, found)
+                    break
+            else:
+                walks = iter([self._whole(side, held, found)])
+            metrics: dict[str, float] = {"ranges_split": 1.0} if size > share else {}
+            for walk in walks:
+                for name, value in (
+                    ("pairs_compared", walk.compared),
+                    ("pairs_spared", walk.joined),
+                    ("leaders_capped", walk.beyond),
+                ):
+                    metrics[name] = metrics.get(name, 0.0) + value
+            yield from found.results()
+            yield StepResult(metrics={**metrics, "pairs_verified": found.edges})
+
+    def _texts(self, side: Side) -> Iterator[pa.Table]:
+        sources = ("recall", "gather") if base.has_base(self._settings) else ("gather",)
+        for step in sources:
+            for partition, table in side.tables(step, "texts"):
+                made_by = identity.signature_id(self._settings)
+                identity.check_signatures(made_by, table, f"block {side.partition}, {step} of {partition}")
+                yield table
+
+    def _whole(self, side: Side, held: deque[pa.Table], found: Found) -> _Walk:
+        """Walk everything at once."""
+        schema = columns.texts_schema(self._settings.dedup.minhash.signature_size)
+        texts = pa.concat_tables([schema.empty_table(), *_drained(held)]).combine_chunks()
+        key_texts = texts.column("key_text")
+        walk = _Walk(self._settings, texts, lambda i: str(key_texts[i].as_py()), side.checkpoint)
+        tables = [table for _, table in side.tables("match", "buckets")]
+        found.add(texts, np.arange(texts.num_rows), walk.over(*_members(texts, tables)))
+        return walk
+
+    def _in_parts(self, side: Side, texts: Iterable[pa.Table], share: int, found: Found) -> Iterator[_Walk]:
+        """Walk buckets that share members together, as many at a time as fit."""
+        with Parts(side, share) as parts:
+            parts.sort_out(lambda: (table for _, table in side.tables("match", "buckets")), texts)
+            for rows, buckets, text in parts.each():
+                side.checkpoint()
+                walk = _Walk(self._settings, rows, text, side.checkpoint)
+                edges = walk.over(*_members(rows, buckets))
+                found.add(rows, columns.numbers(rows, PLACE), edges)
+                yield walk
 
 
 class _Walk:
     """The buckets of one block, each pair of texts compared once; ``ask`` is called before each."""
 
-    def __init__(self, settings: JobSettings, texts: pa.Table, ask: Callable[[], None]) -> None:
+    def __init__(
+        self, settings: JobSettings, texts: pa.Table, text: Callable[[int], str], ask: Callable[[], None]
+    ) -> None:
         self._ask = ask
-        key_texts = texts.column("key_text")
         self._max_leaders = settings.dedup.verify.max_leaders
         self._candidates = Candidates(
             signatures=columns.binary_rows(texts, "signature").view(np.uint32),
             shingles=columns.numbers(texts, "shingle").astype(np.int64),
-            text=lambda i: str(key_texts[i].as_py()),
+            text=text,
             least=settings.dedup.verify.min_similarity,
             bound=estimate_bound(settings),
         )
@@ -108,10 +147,6 @@ class _Walk:
         for bucket in best_first.tolist():
             first, last = int(starts[bucket]), int(starts[bucket + 1])
             of_bucket, equal = members[first:last], with_first[first:last]
-            if self._of_base[of_bucket[0]]:
-                # The same list from two band prefixes may stand twice in a row.
-                once = np.sort(np.unique(of_bucket, return_index=True)[1])
-                of_bucket, equal = of_bucket[once], equal[once]
             found, beyond = leader_walk(
                 of_bucket.tolist(),
                 equal.tolist(),
@@ -145,10 +180,22 @@ class _Walk:
         return known
 
 
-def _members(texts: pa.Table, buckets: pa.Table) -> tuple[I64, I64]:
-    """Members of each distinct bucket as indices into ``texts``, and the bounds of the buckets."""
+def _drained(held: deque[pa.Table]) -> Iterator[pa.Table]:
+    """Tables one after the other, none of them held any longer."""
+    while held:
+        yield held.popleft()
+
+
+def _members(texts: pa.Table, tables: list[pa.Table]) -> tuple[I64, I64]:
+    """Members of each distinct bucket as indices into ``texts``, and the bounds of the buckets.
+
+    Raises:
+        ConservationError: one is not there.
+    """
+    lists = list_numbers(tables)
+    same = [table.select(columns.BUCKETS.names) for table in tables]
+    buckets = pa.concat_tables([columns.BUCKETS.empty_table(), *same])
     chunk, row = columns.numbers(texts, "chunk"), columns.numbers(texts, "row")
-    bucket = columns.numbers(buckets, "bucket")
     have, want = columns.address_ids(
         (chunk, row), (columns.numbers(buckets, "chunk"), columns.numbers(buckets, "row"))
     )
@@ -157,28 +204,11 @@ def _members(texts: pa.Table, buckets: pa.Table) -> tuple[I64, I64]:
     if np.any(at >= len(have)) or np.any(have[by_address[np.minimum(at, len(have) - 1)]] != want):
         raise ConservationError("a bucket names a document whose text was not gathered")
     members = by_address[at]
-    ends = np.flatnonzero(bucket[1:] != bucket[:-1]) + 1
-    starts = np.concatenate([[0], ends, [len(bucket)]]).astype(np.int64)
+    starts = np.flatnonzero(np.diff(lists, prepend=-1))
     # The same list may have been found in several band prefixes.
-    _, distinct = np.unique(bucket[starts[:-1]], return_index=True)
-    distinct = np.sort(distinct)
+    hashes = columns.numbers(buckets, "bucket")[starts]
+    distinct = np.sort(np.unique(hashes, return_index=True)[1])
+    starts = np.append(starts, len(lists))
     sizes = np.diff(starts)[distinct]
-    keep = np.concatenate([np.arange(starts[i], starts[i + 1]) for i in distinct])
+    keep = np.concatenate([np.empty(0, np.int64), *(np.arange(starts[i], starts[i + 1]) for i in distinct)])
     return members[keep], np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-
-
-def _tables(texts: pa.Table, edges: list[tuple[int, int, float]], block: int) -> dict[str, pa.Table]:
-    if not edges:
-        return {}
-    a = np.array([e[0] for e in edges], np.int64)
-    b = np.array([e[1] for e in edges], np.int64)
-    chunk, row = columns.numbers(texts, "chunk"), columns.numbers(texts, "row")
-    ends: I64 = np.unique(np.concatenate([a, b]))
-    blocks: U32 = np.full(len(ends), block, np.uint32)
-    edge_arrays = [chunk[a], row[a], chunk[b], row[b], np.array([e[2] for e in edges])]
-    names = ("chunk", "row", "doc_id", "sha1", "order_hi", "order_lo")
-    nodes = texts.select(names).take(pa.array(ends)).append_column("block", pa.array(blocks))
-    return {
-        "edges": pa.Table.from_arrays([pa.array(v) for v in edge_arrays], schema=columns.EDGES),
-        "nodes": nodes.cast(columns.NODES),
-    }

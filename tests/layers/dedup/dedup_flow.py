@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -99,9 +100,15 @@ class FlowSide:
     memory_budget: int = 1 << 30
     lookups: int = 0
 
+    spills: int = 0
+    _folder: tempfile.TemporaryDirectory[str] | None = None
+
     @property
     def scratch(self) -> Path:
-        raise AssertionError("not used by dedup")
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory()
+        self.spills += 1
+        return Path(self._folder.name)
 
     def _input(self, step: str, kind: str) -> Input:
         return next(i for i in self.step.inputs if (i.step, i.kind) == (step, kind))
@@ -206,6 +213,7 @@ class Flow:
     build: dict[str, Step] = field(default_factory=dict)
     below: Sequence[Store] = ()
     gone: Sequence[tuple[int, int]] = ()
+    memory_budget: int = 1 << 30
 
     def run(self, chunks: Iterable[pa.Table]) -> Outcome:
         """Chunks hold doc_id, text, source_id and kept; chunk number i gets id CHUNK_IDS - i."""
@@ -233,7 +241,7 @@ class Flow:
                 store.schemas[step.name, spec.kind] = spec.schema
             spent = 0.0
             for partition in self._partitions(step, sorted(kept)):
-                side = FlowSide(store, step, partition, self.numbers)
+                side = FlowSide(store, step, partition, self.numbers, self.memory_budget)
                 for result in self._results(step, side, store, kept):
                     counts[step.name] = counts.get(step.name, Counts()) + result[0].counts
                     spent += result[1]

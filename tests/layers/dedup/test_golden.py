@@ -20,7 +20,7 @@ GOLDEN = {
     ("sign", "bands"): "a3672d660bc96262",
     ("match", "buckets"): "33292c5b725edbff",
     ("gather", "texts"): "2547fa7fe1218ff1",
-    ("verify", "edges"): "9e942c1e44c9ea2c",
+    ("verify", "edges"): "333fa94fecdeba9d",
     ("unite", "members"): "af208e1f10197a33",
     ("confirm", "verdicts"): "158aebf7ed5b15fc",
 }

@@ -1,0 +1,227 @@
+"""A block of buckets whose texts do not fit, cut into parts; and what is found there.
+
+Buckets that share a member stay together, directly or through others: what one of them finds spares the others
+comparisons. So each text is in one part, and the parts together find what the whole block would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from dataflow_ops.errors import ConservationError
+from dataflow_ops.kernels.arrow import I64, U32, U64
+from dataflow_ops.kernels.unionfind import Parents, join, settle
+from dataflow_ops.layers.dedup import columns, spill
+from dataflow_ops.layers.dedup.textfile import TextFile
+from dataflow_ops.protocols import Side
+from dataflow_ops.values import StepResult
+
+PLACE = "place"
+"""Where a text stands among all of its block."""
+_LIST = "list"
+_NODE = ("chunk", "row", "doc_id", "sha1", "order_hi", "order_lo")
+
+Part = tuple[pa.Table, list[pa.Table], Callable[[int], str]]
+
+
+def list_numbers(tables: list[pa.Table]) -> I64:
+    """A number for each row of some tables of buckets: equal where rows are of one list, ascending by it.
+
+    Tables of several band prefixes may hold one list each: the last of one and the first of the next.
+    """
+    found, n = [np.empty(0, np.int64)], 0
+    for table in tables:
+        if _LIST in table.column_names:
+            numbers = columns.numbers(table, _LIST).astype(np.int64)
+        else:
+            bucket = columns.numbers(table, "bucket")
+            numbers = np.cumsum(np.append(0, bucket[1:] != bucket[:-1])) + n
+            n = int(numbers[-1]) + 1
+        found.append(numbers)
+    return np.concatenate(found)
+
+
+def _lists(table: pa.Table) -> tuple[I64, I64]:
+    """Where the lists of one producer's buckets start, and their sizes."""
+    bucket = columns.numbers(table, "bucket")
+    starts = np.flatnonzero(np.append(True, bucket[1:] != bucket[:-1]))
+    return starts, np.diff(np.append(starts, len(bucket)))
+
+
+class Parts:
+    """The buckets and texts of a block by part; a context, which removes what it put on disk.
+
+    In memory are 12 bytes for each of the block's texts, and the texts of one part.
+
+    Args:
+        side: of the task.
+        share: bytes of texts and signatures of a part, unless buckets that hang together need more.
+    """
+
+    def __init__(self, side: Side, share: int) -> None:
+        self._side, self._share = side, share
+        self._texts = spill.Spill(side, share)
+        self._buckets = spill.Spill(side, share)
+        self._chunks: U64 = np.empty(0, np.uint64)
+        self._ids: I64 = np.empty(0, np.int64)
+
+    def sort_out(self, buckets: Callable[[], Iterable[pa.Table]], texts: Iterable[pa.Table]) -> None:
+        """Take the buckets, which are read three times, then the texts; both by producer."""
+        self._know(buckets())
+        whole: Parents = np.arange(len(self._ids), dtype=np.int32 if len(self._ids) < 1 << 31 else np.int64)
+        for table in buckets():
+            starts, sizes = _lists(table)
+            at, _ = self._find(table)
+            join(whole, np.repeat(at[starts], sizes).astype(whole.dtype), at.astype(whole.dtype))
+        settle(whole)
+        lists = 0
+        for table in buckets():
+            number = list_numbers([table]) + lists
+            lists = int(number[-1]) + 1
+            at, _ = self._find(table)
+            self._buckets.add(table.append_column(_LIST, pa.array(number)), whole[at].astype(np.uint64))
+        place = 0
+        for table in texts:
+            at, there = self._find(table)
+            places = pa.array(np.arange(place, place + table.num_rows, dtype=np.uint64))
+            mine = table.append_column(PLACE, places).filter(pa.array(there))
+            self._texts.add(mine, whole[at[there]].astype(np.uint64))
+            place += table.num_rows
+
+    def each(self) -> Iterator[Part]:
+        """Give ``(texts by place, tables of buckets, key text by row of texts)``.
+
+        Raises:
+            ConservationError: a bucket's texts are not there.
+        """
+        left = self._buckets.rows
+        for number, part in enumerate(self._texts.ranges()):
+            buckets = list(self._buckets.between(part.low, part.high))
+            left -= sum(table.num_rows for table in buckets)
+            if part.nbytes <= self._share:
+                rows, _ = _by_place(part.table())
+                text = rows.column("key_text")
+                yield rows, buckets, lambda i, text=text: str(text[i].as_py())  # type: ignore[misc]
+                continue
+            with TextFile(self._side.scratch / f"texts-{number}", self._share) as file:
+                heads = []
+                for table in part.tables():
+                    file.append(table.column("key_text"))
+                    heads.append(table.drop_columns(["key_text"]))
+                rows, at = _by_place(pa.concat_tables(heads))
+                yield rows, buckets, lambda i, file=file, at=at: file.text(int(at[i]))  # type: ignore[misc]
+        if left:
+            raise ConservationError("a bucket names a document whose text was not gathered")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, e: BaseException | None, at: TracebackType | None
+    ) -> None:
+        for held in (self._texts, self._buckets):
+            held.__exit__(kind, e, at)
+
+    def _know(self, buckets: Iterable[pa.Table]) -> None:
+        """Number all addresses."""
+        with spill.Spill(self._side, self._share) as addresses:
+            for table in buckets:
+                chunk = columns.numbers(table, "chunk")
+                self._chunks = np.union1d(self._chunks, chunk)
+                addresses.add(table.select(("chunk", "row")), chunk)
+            further = [spill.number("row")]
+            found = [np.empty(0, np.int64)]
+            for _, part in spill.finer(self._side, addresses, further, self._share):
+                found.append(np.unique(self._id(part)))
+            self._ids = np.concatenate(found)
+
+    def _id(self, table: pa.Table) -> I64:
+        chunk, row = columns.numbers(table, "chunk"), columns.numbers(table, "row")
+        return (np.searchsorted(self._chunks, chunk).astype(np.int64) << 32) | row.astype(np.int64)
+
+    def _find(self, table: pa.Table) -> tuple[I64, npt.NDArray[np.bool_]]:
+        """Number of each row's address, and whether it has one."""
+        ids, chunk = self._id(table), columns.numbers(table, "chunk")
+        if not len(self._ids):
+            return np.zeros(len(ids), np.int64), np.zeros(len(ids), np.bool_)
+        at = np.minimum(np.searchsorted(self._ids, ids), len(self._ids) - 1)
+        known = self._chunks[np.minimum(ids >> 32, len(self._chunks) - 1)] == chunk
+        return at, (self._ids[at] == ids) & known
+
+
+class Found:
+    """Verified edges and the documents at their ends; a context, which removes what it put on disk.
+
+    Args:
+        side: of the task.
+        share: bytes of each kind of rows held in memory.
+    """
+
+    def __init__(self, side: Side, share: int) -> None:
+        self._side, self._share = side, share
+        self._stack = ExitStack()
+        self._edges = self._stack.enter_context(spill.Spill(side, share))
+        self._nodes = self._stack.enter_context(spill.Spill(side, share))
+        self.edges = 0
+        """Distinct edges, once :meth:`results` are through."""
+
+    def add(
+        self, texts: pa.Table, places: npt.NDArray[np.integer], edges: list[tuple[int, int, float]]
+    ) -> None:
+        """Take edges between rows of ``texts``, which stand at some places of their block."""
+        if not edges:
+            return
+        a = np.array([e[0] for e in edges], np.int64)
+        b = np.array([e[1] for e in edges], np.int64)
+        chunk, row = columns.numbers(texts, "chunk"), columns.numbers(texts, "row")
+        arrays = [chunk[a], row[a], chunk[b], row[b], np.array([e[2] for e in edges])]
+        at: U64 = places.astype(np.uint64)
+        table = pa.table([pa.array(v) for v in arrays], schema=columns.EDGES)
+        table = table.append_column("a", pa.array(at[a])).append_column("b", pa.array(at[b]))
+        self._edges.add(table, at[a])
+        ends = np.unique(np.concatenate([a, b]))
+        nodes = texts.select(_NODE).take(pa.array(ends)).append_column(PLACE, pa.array(at[ends]))
+        self._nodes.add(nodes, at[ends])
+
+    def results(self) -> Iterator[StepResult]:
+        """Edges by the places of their ends, and documents by place, each once."""
+        block = int(self._side.partition)
+        for _, part in spill.finer(self._side, self._edges, [spill.number("b")], self._share):
+            once = _distinct(columns.numbers(part, "a"), columns.numbers(part, "b"))
+            self.edges += len(once)
+            yield StepResult(outputs={"edges": part.select(columns.EDGES.names).take(pa.array(once))})
+        for part in self._nodes.ranges():
+            rows, _ = _by_place(part.table())
+            blocks: U32 = np.full(rows.num_rows, block, np.uint32)
+            nodes = rows.select(_NODE).append_column("block", pa.array(blocks)).cast(columns.NODES)
+            yield StepResult(outputs={"nodes": nodes})
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, e: BaseException | None, at: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+
+def _by_place(rows: pa.Table) -> tuple[pa.Table, I64]:
+    """Rows once each in ascending order of place, and where they stood."""
+    _, first = np.unique(columns.numbers(rows, PLACE), return_index=True)
+    return rows.take(pa.array(first)).combine_chunks(), first
+
+
+def _distinct(a: npt.NDArray[np.integer], b: U64) -> I64:
+    """Where each pair stands first, in ascending order of the pairs."""
+    by_pair = np.lexsort((b, a))
+    new = np.ones(len(by_pair), np.bool_)
+    new[1:] = (a[by_pair][1:] != a[by_pair][:-1]) | (b[by_pair][1:] != b[by_pair][:-1])
+    found: I64 = by_pair[new]
+    return found
