@@ -77,6 +77,9 @@ class Side(Protocol):
     def table(self, step: str, kind: str) -> pa.Table:
         """All rows of :meth:`tables` in one table (with the producer's schema when there are none)."""
 
+    def stream(self, step: str, kind: str) -> Iterator[pa.Table]:
+        """All rows of :meth:`tables` in the same order, in bounded tables."""
+
     def lookup(self, step: str, kind: str, partition: str, slice_name: str = "") -> pa.Table:
         """Rows of one slice of one producer partition, for inputs declared ``pointer``."""
 

@@ -71,6 +71,22 @@ class TaskSide:
         columns = self._declared(step, kind).columns
         return (pa.schema([schema.field(c) for c in columns]) if columns else schema).empty_table()
 
+    def stream(self, step: str, kind: str) -> Iterator[pa.Table]:
+        """See :class:`~dataflow_ops.protocols.Side`."""
+        columns = self._declared(step, kind).columns
+        for piece in self.pieces[(step, kind)]:
+            if piece.slice.length:
+                with self.blamed(step, piece.partition):
+                    reader = self.chunks.rows(piece.output, columns, 0, piece.slice.name, verify=True)
+                batches = reader.batches()
+                while True:
+                    self.ask()
+                    with self.blamed(step, piece.partition):
+                        table = next(batches, None)
+                    if table is None:
+                        break
+                    yield table
+
     def lookup(self, step: str, kind: str, partition: str, slice_name: str = "") -> pa.Table:
         """See :class:`~dataflow_ops.protocols.Side`."""
         item = self._pointer(step, kind)

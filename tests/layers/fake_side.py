@@ -52,6 +52,10 @@ class FakeSide:
             schema = schema.remove(schema.get_field_index("slice"))
         return schema.empty_table()
 
+    def stream(self, step: str, kind: str) -> Iterator[pa.Table]:
+        for _, table in self.tables(step, kind):
+            yield from (table.slice(start, 7) for start in range(0, table.num_rows, 7))
+
     def lookup(self, step: str, kind: str, partition: str, slice_name: str = "") -> pa.Table:
         [table] = [t for p, t in self.stored[(step, kind)] if p == partition]
         return table

@@ -103,20 +103,24 @@ class Parts:
         """
         left = self._buckets.rows
         for number, part in enumerate(self._texts.ranges()):
-            buckets = list(self._buckets.between(part.low, part.high))
-            left -= sum(table.num_rows for table in buckets)
             if part.nbytes <= self._share:
                 rows, _ = _by_place(part.table())
-                text = rows.column("key_text")
-                yield rows, buckets, lambda i, text=text: str(text[i].as_py())  # type: ignore[misc]
+                if rows.num_rows:
+                    buckets = list(self._buckets.between(part.low, part.high))
+                    left -= sum(table.num_rows for table in buckets)
+                    text = rows.column("key_text")
+                    yield rows, buckets, lambda i, text=text: str(text[i].as_py())  # type: ignore[misc]
                 continue
             with TextFile(self._side.scratch / f"texts-{number}", self._share) as file:
                 heads = []
                 for table in part.tables():
                     file.append(table.column("key_text"))
                     heads.append(table.drop_columns(["key_text"]))
-                rows, at = _by_place(pa.concat_tables(heads))
-                yield rows, buckets, lambda i, file=file, at=at: file.text(int(at[i]))  # type: ignore[misc]
+                if heads:
+                    buckets = list(self._buckets.between(part.low, part.high))
+                    left -= sum(table.num_rows for table in buckets)
+                    rows, at = _by_place(pa.concat_tables(heads))
+                    yield rows, buckets, lambda i, file=file, at=at: file.text(int(at[i]))  # type: ignore[misc]
         if left:
             raise ConservationError("a bucket names a document whose text was not gathered")
 

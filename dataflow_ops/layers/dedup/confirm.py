@@ -6,7 +6,7 @@ there is nothing left to do; the others are decided by :mod:`dataflow_ops.layers
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from dataflow_ops import schema
 from dataflow_ops.kernels.arrow import F64, I64
-from dataflow_ops.layers.dedup import columns, component, identity, order
+from dataflow_ops.layers.dedup import columns, component, identity, order, spill
 from dataflow_ops.layers.dedup.compare import estimate_bound
 from dataflow_ops.layers.dedup.component import Component, Walk, decide
 from dataflow_ops.layers.dedup.pointers import CollectedTexts, Pointer
@@ -23,6 +23,25 @@ from dataflow_ops.layers.dedup.stars import unsettled
 from dataflow_ops.protocols import Input, OutputSpec, Partitioning, Side
 from dataflow_ops.settings import JobSettings
 from dataflow_ops.values import Counts, StepResult
+
+_PEAK = 8.0
+"""Bytes at the peak for each byte of members; measured by ``bench.scaling.ranges``."""
+
+_VERDICTS = ("survivor", "exact", "near")
+_SURVIVOR, _EXACT, _NEAR = range(3)
+_SAID = pa.schema(
+    [
+        ("chunk", pa.uint64()),
+        ("row", pa.uint32()),
+        ("doc_id", schema.DOC_ID),
+        ("to_chunk", pa.uint64()),
+        ("to_row", pa.uint32()),
+        ("to_id", schema.DOC_ID),
+        ("kind", pa.uint8()),
+        ("similarity", pa.float64()),
+        ("copies", pa.uint32()),
+    ]
+)
 
 
 class ConfirmStep:
@@ -70,14 +89,29 @@ class ConfirmStep:
             CorruptOutput: a collected text is not the one its pointer means.
             FingerprintMismatch: signatures of different making came together.
         """
-        members = side.table("unite", "members").combine_chunks()
-        if members.num_rows == 0:
-            yield StepResult()
-            return
+        share = spill.share_of(side, _PEAK)
         texts = CollectedTexts(side, identity.signature_id(self._settings), side.memory_budget // 4)
+        links = _LinksByRoot(side.stream("unite", "links"))
+        batches = 0
+        with spill.Spill(side, share) as said:
+            for members in _whole_components(side.stream("unite", "members"), share):
+                side.checkpoint()
+                rows, result = self._decide(side, members, links.of(members), texts)
+                said.add(rows, columns.numbers(rows, "chunk"))
+                batches += 1
+                yield result
+            for _, part in spill.finer(side, said, [spill.number("row")], share):
+                yield StepResult(outputs=_tables(part))
+        split = {"ranges_split": 1.0} if batches > 1 else {}
+        yield StepResult(metrics={"confirm_slices_read": texts.read, **split})
+
+    def _decide(
+        self, side: Side, members: pa.Table, linked: pa.Table, texts: CollectedTexts
+    ) -> tuple[pa.Table, StepResult]:
+        """What is said of the members of some components."""
         n = members.num_rows
         root, node = _labels(members)
-        links = _links(side, members)
+        links = _links(members, linked)
         of_base = columns.numbers(members, "order_hi") == order.BASE
         # As it is in stars; the others follow.
         survivor_of = root.copy()
@@ -98,8 +132,7 @@ class ConfirmStep:
         removed = (survivor_of != np.arange(n)) & ~of_base
         own = n - int(of_base.sum())
         near = removed & (survivor_of != node)
-        yield StepResult(
-            outputs=_tables(members, survivor_of, similarities, removed, near, of_base),
+        return _said(members, survivor_of, similarities, removed, near, of_base), StepResult(
             counts=Counts(
                 documents_in=own,
                 kept=int(own - removed.sum()),
@@ -107,8 +140,55 @@ class ConfirmStep:
                 documents_out=int(own - removed.sum()),
             ),
             rule_hits={"exact_duplicate": int((removed & ~near).sum()), "near_duplicate": int(near.sum())},
-            metrics={"confirm_compared": compared, "confirm_slices_read": texts.read},
+            metrics={"confirm_compared": compared},
         )
+
+
+def _whole_components(tables: Iterable[pa.Table], share: int) -> Iterator[pa.Table]:
+    """Members, root by root as they come, cut between components: as many as fit, at least one."""
+    held: list[pa.Table] = []
+    size = 0
+    last: tuple[int, int] | None = None
+    for table in tables:
+        chunk, row = columns.numbers(table, "root_chunk"), columns.numbers(table, "root_row")
+        other = np.append(
+            last is not None and last != (int(chunk[0]), int(row[0])),
+            (chunk[1:] != chunk[:-1]) | (row[1:] != row[:-1]),
+        )
+        last = int(chunk[-1]), int(row[-1])
+        bounds = np.flatnonzero(other)
+        if size + table.nbytes > share and len(bounds):
+            yield pa.concat_tables([*held, table.slice(0, int(bounds[-1]))]).combine_chunks()
+            held, size = [], 0
+            table = table.slice(int(bounds[-1]))
+        held.append(table)
+        size += table.nbytes
+    if held:
+        yield pa.concat_tables(held).combine_chunks()
+
+
+class _LinksByRoot:
+    """Links as they come, which is in the order of the members' roots."""
+
+    def __init__(self, tables: Iterator[pa.Table]) -> None:
+        self._tables = tables
+        self._next: pa.Table | None = None
+
+    def of(self, members: pa.Table) -> pa.Table:
+        """The next ones: those of the components of these members."""
+        names = ("root_chunk", "root_row")
+        found = [columns.LINKS.empty_table()]
+        while (table := self._next if self._next is not None else next(self._tables, None)) is not None:
+            here, roots = columns.address_ids(
+                *((columns.numbers(t, names[0]), columns.numbers(t, names[1])) for t in (table, members))
+            )
+            strange = np.flatnonzero(~np.isin(here, roots))
+            end = int(strange[0]) if len(strange) else table.num_rows
+            found.append(table.slice(0, end))
+            self._next = table.slice(end) if end < table.num_rows else None
+            if self._next is not None:
+                break
+        return pa.concat_tables(found).combine_chunks()
 
 
 def _labels(members: pa.Table) -> tuple[I64, I64]:
@@ -143,8 +223,7 @@ class _Links:
         return found
 
 
-def _links(side: Side, members: pa.Table) -> _Links:
-    links = side.table("unite", "links")
+def _links(members: pa.Table, links: pa.Table) -> _Links:
     own, root, a, b = columns.address_ids(
         (columns.numbers(members, "chunk"), columns.numbers(members, "row")),
         *(
@@ -188,57 +267,73 @@ def _component(
     return Component([Pointer(*place) for place in places], edges, characters, int(of_base.sum()))
 
 
-def _tables(
+def _said(
     members: pa.Table,
     survivor_of: I64,
     similarities: F64,
-    removed: np.ndarray,
-    near: np.ndarray,
-    of_base: np.ndarray,
-) -> dict[str, pa.Table]:
-    n = members.num_rows
-    copies = np.bincount(survivor_of[removed], minlength=n).astype(np.uint32)
-    verdict = np.where(removed, np.where(near, "near", "exact"), "survivor")
+    removed: npt.NDArray[np.bool_],
+    near: npt.NDArray[np.bool_],
+    of_base: npt.NDArray[np.bool_],
+) -> pa.Table:
+    """Removed documents and those that stand for others, with their survivors."""
+    copies = np.bincount(survivor_of[removed], minlength=members.num_rows).astype(np.uint32)
     # What is published of the version below stays as it is.
     said = np.flatnonzero((removed | (copies > 0)) & ~of_base)
-    chunk, row = columns.numbers(members, "chunk"), columns.numbers(members, "row")
-    said = said[np.lexsort((row[said], chunk[said]))]
     to = survivor_of[said]
-    doc_id = members.column("doc_id")
+    chunk, row, ids = columns.numbers(members, "chunk"), columns.numbers(members, "row"), members["doc_id"]
+    values = [
+        chunk[said],
+        row[said],
+        ids.take(pa.array(said)),
+        chunk[to],
+        row[to],
+        ids.take(pa.array(to)),
+        np.where(removed[said], np.where(near[said], _NEAR, _EXACT), _SURVIVOR).astype(np.uint8),
+        similarities[said],
+        copies[said],
+    ]
+    return pa.table(values, schema=_SAID)
+
+
+def _tables(said: pa.Table) -> dict[str, pa.Table]:
+    """Outputs of some documents, by address."""
+    chunk, row = columns.numbers(said, "chunk"), columns.numbers(said, "row")
+    said = said.take(pa.array(np.lexsort((row, chunk)))).combine_chunks()
+    chunk, to_chunk = columns.numbers(said, "chunk"), columns.numbers(said, "to_chunk")
+    kind = columns.numbers(said, "kind")
+    verdict = pa.array(_VERDICTS, pa.string()).take(pa.array(kind))
+    similarity = columns.numbers(said, "similarity")
     verdicts = pa.Table.from_arrays(
         [
-            pa.array(row[said]),
-            pa.array(verdict[said].tolist(), pa.string()),
-            pa.array(chunk[to]),
-            pa.array(row[to]),
-            doc_id.take(pa.array(to)).combine_chunks(),
-            pa.array(similarities[said].astype(np.float32)),
-            pa.array(copies[said]),
+            said["row"].combine_chunks(),
+            verdict,
+            *(said[name].combine_chunks() for name in ("to_chunk", "to_row", "to_id")),
+            pa.array(similarity.astype(np.float32)),
+            said["copies"].combine_chunks(),
         ],
         schema=schema.DUPLICATES,
-    ).append_column("slice", columns.chunk_slices(chunk[said]))
-    gone = said[removed[said]]
-    ids = columns.binary_rows(members, "doc_id")
-    hexes = [ids[which].tobytes().hex() for which in (gone, survivor_of[gone])]
+    ).append_column("slice", columns.chunk_slices(chunk))
+    gone = np.flatnonzero(kind != _SURVIVOR)
+    hexes = [columns.binary_rows(said, name)[gone].tobytes().hex() for name in ("doc_id", "to_id")]
     names = [[text[i : i + 32] for i in range(0, len(text), 32)] for text in hexes]
     pairs = pa.Table.from_arrays(
         [
             pa.array(names[0], pa.string()),
             pa.array(names[1], pa.string()),
-            pa.array(verdict[gone].tolist(), pa.string()),
-            pa.array(similarities[gone]),
+            verdict.take(pa.array(gone)),
+            pa.array(similarity[gone]),
             columns.chunk_slices(chunk[gone]),
-            pa.array(row[gone]),
-            columns.chunk_slices(chunk[survivor_of[gone]]),
-            pa.array(row[survivor_of[gone]]),
+            pa.array(columns.numbers(said, "row")[gone]),
+            columns.chunk_slices(to_chunk[gone]),
+            pa.array(columns.numbers(said, "to_row")[gone]),
         ],
         schema=columns.PAIRS,
     )
-    lost = verdicts.filter(pa.array(removed[said]))
+    lost = verdicts.take(pa.array(gone))
     return {
         "verdicts": verdicts,
         "removed": lost.select([*columns.REMOVED.names, "slice"]),
-        "copies": verdicts.filter(pa.array(~removed[said])).select([*columns.COPIES.names, "slice"]),
+        "copies": verdicts.filter(pa.array(kind == _SURVIVOR)).select([*columns.COPIES.names, "slice"]),
         "losses": lost.select([*columns.LOSSES.names, "slice"]),
         "pairs": pairs,
     }

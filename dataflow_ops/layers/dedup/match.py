@@ -168,12 +168,20 @@ def _marked(table: pa.Table, new: bool) -> pa.Table:
 
 def _collapsed(rows: pa.Table) -> pa.Table:
     """Of identical texts with one band the row that stays in a bucket; in no order."""
-    band, key, high, low, chunk, row = (
-        columns.numbers(rows, n) for n in ("band", "key", "order_hi", "order_lo", "chunk", "row")
+    band = columns.numbers(rows, "band")
+    by_band = np.argsort(band)
+    same = band[by_band][1:] == band[by_band][:-1]
+    met = np.zeros(len(band), np.bool_)
+    met[1:] |= same
+    met[:-1] |= same
+    alone, some = by_band[~met], by_band[met]
+    key, high, low, chunk, row = (
+        columns.numbers(rows, n)[some] for n in ("key", "order_hi", "order_lo", "chunk", "row")
     )
-    new = columns.numbers(rows, "new") if "new" in rows.column_names else np.ones(len(band), np.uint8)
-    by_order = order.sort(high, low, chunk, row, band)
-    return rows.take(pa.array(_collapse(by_order, band, key, new.astype(np.bool_))))
+    new = columns.numbers(rows, "new")[some] if "new" in rows.column_names else np.ones(len(some), np.uint8)
+    by_order = order.sort(high, low, chunk, row, band[some])
+    kept = some[_collapse(by_order, band[some], key, new.astype(np.bool_))]
+    return rows.take(pa.array(np.concatenate([kept, alone])))
 
 
 def _shared(side: Side, tables: list[pa.Table], band: U64, with_base: bool) -> tuple[pa.Table, int]:

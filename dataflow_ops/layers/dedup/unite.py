@@ -1,38 +1,29 @@
 """Step ``unite``: verified edges and exact groups become components, the candidates for one survivor each.
 
-It holds the documents that are in some group, about 150 bytes each, and no text.
+It is one task, so it holds no documents but some 24 bytes for each one that is in a group; what it sorts lies
+in scratch where it does not fit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import ExitStack
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from dataflow_ops.kernels.arrow import F64, I64
 from dataflow_ops.kernels.bands import mix_rows
 from dataflow_ops.kernels.digest import leading_u64, prefix_of
-from dataflow_ops.kernels.unionfind import components
-from dataflow_ops.layers.dedup import columns, order
-from dataflow_ops.layers.dedup.stars import unsettled
+from dataflow_ops.kernels.unionfind import join, settle
+from dataflow_ops.layers.dedup import columns, spill
+from dataflow_ops.layers.dedup.ranks import DOCUMENT, Documents, Ranks
 from dataflow_ops.protocols import Input, OutputSpec, Partitioning, Side
 from dataflow_ops.settings import JobSettings
 from dataflow_ops.values import StepResult
 
-
-@dataclass(frozen=True, slots=True)
-class _Documents:
-    """All documents of any group, in survivor order; an index is a document."""
-
-    table: pa.Table
-    ids: I64
-    by_id: I64
-
-    def find(self, ids: I64) -> I64:
-        found: I64 = self.by_id[np.searchsorted(self.ids[self.by_id], ids)]
-        return found
+_PEAK = 12.0
+"""Bytes at the peak for each byte of the rows of one kind; measured by ``bench.scaling.ranges``."""
 
 
 class UniteStep:
@@ -61,127 +52,154 @@ class UniteStep:
 
     def run(self, side: Side, start: int) -> Iterator[StepResult]:
         """Find the components."""
-        edges, nodes = side.table("verify", "edges"), side.table("verify", "nodes")
-        groups = side.table("exact", "groups")
-        if nodes.num_rows + groups.num_rows == 0:
-            yield StepResult()
-            return
-        survivor_id, member_id, node_id, a_id, b_id = columns.address_ids(
-            (columns.numbers(groups, "survivor_chunk"), columns.numbers(groups, "survivor_row")),
-            (columns.numbers(groups, "chunk"), columns.numbers(groups, "row")),
-            (columns.numbers(nodes, "chunk"), columns.numbers(nodes, "row")),
-            (columns.numbers(edges, "a_chunk"), columns.numbers(edges, "a_row")),
-            (columns.numbers(edges, "b_chunk"), columns.numbers(edges, "b_row")),
-        )
-        side.checkpoint()
-        documents = _documents(groups, member_id, nodes, node_id)
-        side.checkpoint()
-        n = documents.table.num_rows
-        # An exact group is one node: its members inherit each other's edges.
-        node = components(n, documents.find(survivor_id), documents.find(member_id))
-        a, b = node[documents.find(a_id)], node[documents.find(b_id)]
-        root = components(n, np.concatenate([node, a]), np.concatenate([np.arange(n), b]))
-        sizes = np.bincount(root, minlength=n)
-        side.checkpoint()
-        block = _blocks(documents, nodes, node_id)
-        home = _homes(documents.table, root, side.numbers.root_prefixes)
-        members = _members(documents.table, block, node, root, home, side.numbers.root_prefixes)
-        side.checkpoint()
-        pairs, similarity = _pairs(edges, a, b, root)
-        asked = _asked(documents.table, pairs, node, root, block, home, side.numbers.blocks)
-        yield StepResult(
-            outputs={
-                "members": members,
-                "links": _links(documents.table, pairs, similarity, root, home, side.numbers.root_prefixes),
-                "asked": asked,
-            },
-            metrics={
-                "components": int(np.count_nonzero(sizes)),
-                "component_members": n,
-            },
-        )
+        share = spill.share_of(side, _PEAK)
+        with Documents(side, share) as documents, ExitStack() as stack:
+            documents.read(_arrivals(side))
+            if not documents.n:
+                yield StepResult()
+                return
+            pairs, linked, members, asked = (stack.enter_context(spill.Spill(side, share)) for _ in range(4))
+            node, root = _components(side, documents, pairs)
+            _by_root(pairs, root, linked)
+            found = _Roots(side, documents)
+            for at, rows in documents.rows():
+                found.add(at, rows, node, root, members)
+            components = int(np.count_nonzero(root == np.arange(len(root), dtype=root.dtype)))
+            del node, root
+            documents.forget_addresses()
+            yield from found.links(linked, share)
+            yield from found.members(members, asked, share)
+            yield from found.asked(asked)
+            metrics: dict[str, float] = {"components": components, "component_members": documents.n}
+            if any(rows.spilled for rows in (pairs, linked, members, asked)):
+                metrics["ranges_split"] = 1.0
+            yield StepResult(metrics=metrics)
 
 
-def _documents(groups: pa.Table, member_id: I64, nodes: pa.Table, node_id: I64) -> _Documents:
-    names = ["chunk", "row", "doc_id", "sha1", "order_hi", "order_lo"]
-    table = pa.concat_tables([nodes.select(names), groups.select(names)])
-    ids = np.concatenate([node_id, member_id])
-    ids, first = np.unique(ids, return_index=True)
-    table = table.take(pa.array(first)).combine_chunks()
-    parts = (columns.numbers(table, c) for c in ("order_hi", "order_lo", "chunk", "row"))
-    by_order = order.sort(*parts)
-    ids = ids[by_order]
-    return _Documents(table.take(pa.array(by_order)), ids, np.argsort(ids))
+def _arrivals(side: Side) -> Iterator[pa.Table]:
+    """The documents at the ends of edges, and those of exact groups."""
+    for nodes in side.stream("verify", "nodes"):
+        block = columns.numbers(nodes, "block").astype(np.int64)
+        yield nodes.select(DOCUMENT[:-1]).append_column("block", pa.array(block))
+    for groups in side.stream("exact", "groups"):
+        block = np.full(groups.num_rows, -1, np.int64)
+        yield groups.select(DOCUMENT[:-1]).append_column("block", pa.array(block))
 
 
-def _homes(documents: pa.Table, root: I64, ranges: int) -> I64:
-    """The range of each document's root: by the root's text, not by its address, since its row may move with
-    every file added to its chunk.
+def _components(side: Side, documents: Documents, pairs: spill.Spill) -> tuple[Ranks, Ranks]:
+    """Rank of each document's node (first of its exact group) and of its root; fills ``pairs``: verified
+    pairs of nodes, smaller first.
     """
-    key = leading_u64(columns.binary_rows(documents, "sha1"))
-    found: I64 = prefix_of(mix_rows(key), ranges)[root]
-    return found
+    node = documents.array(documents.rank_type)
+    node[:] = np.arange(documents.n, dtype=documents.rank_type)
+    # An exact group is one node: its members inherit each other's edges.
+    for groups in side.stream("exact", "groups"):
+        join(node, documents.find(groups, "survivor_"), documents.find(groups))
+    settle(node)
+    root = documents.array(documents.rank_type)
+    root[:] = node
+    for edges in side.stream("verify", "edges"):
+        a, b = node[documents.find(edges, "a_")], node[documents.find(edges, "b_")]
+        join(root, a, b)
+        first, second = (f(a, b).astype(np.uint64) for f in (np.minimum, np.maximum))
+        apart = first != second  # an edge inside an exact group says nothing
+        table = pa.table({"first": first, "second": second, "similarity": edges.column("similarity")})
+        pairs.add(table.filter(pa.array(apart)), first[apart])
+    settle(root)
+    return node, root
 
 
-def _blocks(documents: _Documents, nodes: pa.Table, node_id: I64) -> I64:
-    """In which block each document's text is read: the first that has it; -1: in none."""
-    at = documents.find(node_id)
-    block = columns.numbers(nodes, "block").astype(np.int64)
-    found: I64 = np.full(len(documents.ids), np.iinfo(np.int64).max, np.int64)
-    np.minimum.at(found, at, block)
-    found[found == np.iinfo(np.int64).max] = -1
-    return found
+def _by_root(pairs: spill.Spill, root: Ranks, linked: spill.Spill) -> None:
+    """Each pair once with the best similarity, under its root."""
+    for part in pairs.ranges():
+        rows = part.table()
+        first, second = columns.numbers(rows, "first"), columns.numbers(rows, "second")
+        by_pair = np.lexsort((-columns.numbers(rows, "similarity"), second, first))
+        first, second = first[by_pair], second[by_pair]
+        new = np.append(True, (first[1:] != first[:-1]) | (second[1:] != second[:-1]))[: len(first)]
+        of = root[first[new]].astype(np.uint64)
+        rows = rows.take(pa.array(by_pair[new])).append_column("root", pa.array(of))
+        linked.add(rows, of)
 
 
-def _members(documents: pa.Table, block: I64, node: I64, root: I64, home: I64, ranges: int) -> pa.Table:
-    by_root = np.lexsort((np.arange(len(root)), node, root))
-    chunk, row = columns.numbers(documents, "chunk"), columns.numbers(documents, "row")
-    heads = [values[which[by_root]] for which in (root, node) for values in (chunk, row)]
-    rest = documents.take(pa.array(by_root)).combine_chunks()
-    arrays = [pa.array(h) for h in heads] + [c.combine_chunks() for c in rest.columns]
-    arrays.append(pa.array(block[by_root]))
-    table = pa.Table.from_arrays(arrays, schema=columns.MEMBERS)
-    return table.append_column("slice", columns.prefix_slices(home[by_root], ranges))
+class _Roots:
+    """What is written of the components, root by root."""
 
+    def __init__(self, side: Side, documents: Documents) -> None:
+        self._side, self._documents = side, documents
+        # The range of each root: by its text, not by its address, since its row may move with every file
+        # that is added to its chunk.
+        self._home: npt.NDArray[np.uint16] = documents.array(np.uint16)
+        # Other nodes of each root of which no edge to it is known, and its nodes of the version below: which
+        # components leave ``confirm`` something to compare, as in :mod:`dataflow_ops.layers.dedup.stars`.
+        self._unknown: npt.NDArray[np.int32] = documents.array(np.int32)
+        self._settled: npt.NDArray[np.int32] = documents.array(np.int32)
 
-def _pairs(edges: pa.Table, a: I64, b: I64, root: I64) -> tuple[tuple[I64, I64], F64]:
-    """Verified pairs of nodes, smaller first, each once with the best similarity, by component."""
-    first, second = np.minimum(a, b), np.maximum(a, b)
-    similarity = columns.numbers(edges, "similarity")
-    by_pair = np.lexsort((-similarity, second, first, root[first]))
-    first, second, similarity = first[by_pair], second[by_pair], similarity[by_pair]
-    new = first != second  # an edge inside an exact group says nothing
-    new[1:] &= (first[1:] != first[:-1]) | (second[1:] != second[:-1])
-    return (first[new], second[new]), similarity[new]
+    def add(self, at: int, rows: pa.Table, node: Ranks, root: Ranks, members: spill.Spill) -> None:
+        """Take documents from rank ``at`` on; fills ``members``."""
+        rank = np.arange(at, at + rows.num_rows)
+        key = leading_u64(columns.binary_rows(rows, "sha1"))
+        self._home[rank] = prefix_of(mix_rows(key), self._side.numbers.root_prefixes)
+        mine, roots = node[rank], root[rank]
+        is_node = mine == rank
+        np.add.at(self._unknown, roots[is_node & (roots != rank)], 1)
+        np.add.at(self._settled, roots[is_node & (rank < self._documents.of_base)], 1)
+        for name, values in (("root", roots), ("node", mine), ("rank", rank)):
+            rows = rows.append_column(name, pa.array(values.astype(np.uint64)))
+        members.add(rows, roots.astype(np.uint64))
 
+    def links(self, linked: spill.Spill, share: int) -> Iterator[StepResult]:
+        """Pairs by root, in survivor order of their ends."""
+        further = [spill.number(name) for name in ("first", "second")]
+        for _, part in spill.finer(self._side, linked, further, share):
+            root, first, second = (columns.numbers(part, name) for name in ("root", "first", "second"))
+            in_order = np.lexsort((second, first, root))
+            root, first, second = root[in_order], first[in_order], second[in_order]
+            np.subtract.at(self._unknown, root[first == root], 1)
+            ends = [values for ranks in (root, first, second) for values in self._documents.addresses(ranks)]
+            similarity = columns.numbers(part, "similarity")[in_order]
+            table = pa.Table.from_arrays([pa.array(v) for v in (*ends, similarity)], schema=columns.LINKS)
+            yield StepResult(outputs={"links": self._sliced(table, root)})
 
-def _links(
-    documents: pa.Table, pairs: tuple[I64, I64], similarity: F64, root: I64, home: I64, ranges: int
-) -> pa.Table:
-    first, second = pairs
-    chunk, row = columns.numbers(documents, "chunk"), columns.numbers(documents, "row")
-    ends = [values[which] for which in (root[first], first, second) for values in (chunk, row)]
-    table = pa.Table.from_arrays([pa.array(v) for v in (*ends, similarity)], schema=columns.LINKS)
-    return table.append_column("slice", columns.prefix_slices(home[first], ranges))
+    def members(self, members: spill.Spill, asked: spill.Spill, share: int) -> Iterator[StepResult]:
+        """Documents by root, node and rank; fills ``asked`` with one text of each node of those components in
+        which ``confirm`` has something to compare.
+        """
+        last = -1
+        further = [spill.number(name) for name in ("node", "rank")]
+        for _, part in spill.finer(self._side, members, further, share):
+            root, node, rank = (columns.numbers(part, name) for name in ("root", "node", "rank"))
+            in_order = np.lexsort((rank, node, root))
+            root, node, rank = root[in_order], node[in_order], rank[in_order]
+            rows = part.take(pa.array(in_order)).combine_chunks()
+            heads = [values for ranks in (root, node) for values in self._documents.addresses(ranks)]
+            arrays = [pa.array(h) for h in heads] + [rows.column(c).combine_chunks() for c in DOCUMENT]
+            table = pa.Table.from_arrays(arrays, schema=columns.MEMBERS)
+            yield StepResult(outputs={"members": self._sliced(table, root)})
+            # The first gathered member of a node, as ``confirm`` chooses it.
+            block = columns.numbers(rows, "block")
+            left = (self._unknown[root] > 0) | (self._settled[root] > 1)
+            gathered = np.flatnonzero((block >= 0) & left)
+            if not len(gathered):
+                continue
+            of = node[gathered].astype(np.int64)
+            who = gathered[np.append(last, of[:-1]) != of]  # the rest of a node may follow in the next part
+            last = int(of[-1])
+            home = pa.array(self._home[root[who]].astype(np.uint32))
+            texts = rows.select(("chunk", "row", "block", "rank")).take(pa.array(who))
+            texts = texts.append_column("range", home)
+            asked.add(texts, rank[who])
 
+    def asked(self, asked: spill.Spill) -> Iterator[StepResult]:
+        """The texts to compare, in survivor order."""
+        for part in asked.ranges():
+            rows = part.table()
+            rows = rows.take(pa.array(np.argsort(columns.numbers(rows, "rank"))))
+            block = columns.numbers(rows, "block")
+            table = rows.select(columns.ASKED.names).cast(columns.ASKED)
+            slices = columns.prefix_slices(block, self._side.numbers.blocks)
+            yield StepResult(outputs={"asked": table.append_column("slice", slices)})
 
-def _asked(
-    documents: pa.Table, pairs: tuple[I64, I64], node: I64, root: I64, block: I64, home: I64, blocks: int
-) -> pa.Table:
-    """One text of each node of the components in which ``confirm`` has something to compare."""
-    of_base = columns.numbers(documents, "order_hi") == order.BASE
-    # The first gathered member of a node, as ``confirm`` chooses it.
-    gathered = np.flatnonzero((block >= 0) & unsettled(root, node, pairs[0], of_base)[root])
-    gathered = gathered[np.lexsort((gathered, node[gathered]))]
-    new = np.ones(len(gathered), bool)
-    new[1:] = node[gathered[1:]] != node[gathered[:-1]]
-    who = np.sort(gathered[new])
-    table = pa.Table.from_arrays(
-        [
-            pa.array(columns.numbers(documents, "chunk")[who]),
-            pa.array(columns.numbers(documents, "row")[who]),
-            pa.array(home[who].astype(np.uint32)),
-        ],
-        schema=columns.ASKED,
-    )
-    return table.append_column("slice", columns.prefix_slices(block[who], blocks))
+    def _sliced(self, table: pa.Table, root: npt.NDArray[np.uint64]) -> pa.Table:
+        home = self._home[root].astype(np.int64)
+        return table.append_column("slice", columns.prefix_slices(home, self._side.numbers.root_prefixes))

@@ -85,14 +85,14 @@ def test_outputs_of_a_day_do_not_depend_on_memory(
         stores.append(plain.store)
 
 
-@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize("budget", [3_000, 200_000])
 def test_one_text_and_one_template_beyond_memory(budget: int) -> None:
-    """Hundreds of copies of one text, and as many pages that share all their bands."""
+    """Copies of one text, and as many pages that share all their bands."""
     [page] = family(3, [1])
-    texts = [page] * 300 + [f"{page} {i:03d}" for i in range(300)]
-    chunks = cut(documents(texts), [100] * 5)
-    plain = under(1 << 40, job(), chunks, 50).run(chunks)
-    tight = under(budget, job(), chunks, 50).run(chunks)
+    texts = [page] * 90 + [f"{page} {i:03d}" for i in range(90)]
+    chunks = cut(documents(texts), [40] * 4)
+    plain = under(1 << 40, job(), chunks, 20).run(chunks)
+    tight = under(budget, job(), chunks, 20).run(chunks)
     same(plain.store, tight.store)
     assert tight.metrics["ranges_split"] > plain.metrics.get("ranges_split", 0)
-    assert len(plain.removed()) >= 299
+    assert len(plain.removed()) >= 89
