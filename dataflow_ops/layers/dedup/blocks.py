@@ -1,7 +1,7 @@
 """A block of buckets whose texts do not fit, cut into parts; and what is found there.
 
-Buckets that share a member stay together, directly or through others: what one of them finds spares the others
-comparisons. So each text is in one part, and the parts together find what the whole block would.
+Buckets that share a member stay together, directly or through others: what one of them finds spares the
+others comparisons. So each text is in one part, and the parts together find what the whole block would.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -75,11 +75,12 @@ class Parts:
     def sort_out(self, buckets: Callable[[], Iterable[pa.Table]], texts: Iterable[pa.Table]) -> None:
         """Take the buckets, which are read three times, then the texts; both by producer."""
         self._know(buckets())
-        whole: Parents = np.arange(len(self._ids), dtype=np.int32 if len(self._ids) < 1 << 31 else np.int64)
+        kind: Any = np.int32 if len(self._ids) < 1 << 31 else np.int64
+        whole: Parents = np.arange(len(self._ids)).astype(kind)
         for table in buckets():
             starts, sizes = _lists(table)
             at, _ = self._find(table)
-            join(whole, np.repeat(at[starts], sizes).astype(whole.dtype), at.astype(whole.dtype))
+            join(whole, np.repeat(at[starts], sizes).astype(kind), at.astype(kind))
         settle(whole)
         lists = 0
         for table in buckets():
