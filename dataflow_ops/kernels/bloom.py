@@ -6,9 +6,11 @@ A filter says "surely not" or "perhaps". It never says "surely not" of a key tha
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numba
 import numpy as np
+import pyarrow as pa
 
 from dataflow_ops.kernels.arrow import U64
 from dataflow_ops.kernels.bands import mix64
@@ -54,6 +56,12 @@ class Bloom:
     def to_bytes(self) -> bytes:
         """The bits, little-endian."""
         return self.words.astype("<u8", copy=False).tobytes()
+
+    def as_array(self) -> Any:
+        """A ``large_binary`` array of one value, what :meth:`to_bytes` gives, without a copy."""
+        data = pa.py_buffer(self.words.astype("<u8", copy=False))
+        ends = pa.py_buffer(np.array([0, data.size], np.int64))
+        return pa.Array.from_buffers(pa.large_binary(), 1, [None, ends, data])
 
     @property
     def capacity(self) -> int:

@@ -7,7 +7,7 @@ others comparisons. So each text is in one part, and the parts together find wha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import Any, Self
 
@@ -71,6 +71,7 @@ class Parts:
         self._buckets = spill.Spill(side, share)
         self._chunks: U64 = np.empty(0, np.uint64)
         self._ids: I64 = np.empty(0, np.int64)
+        self._given = 0
 
     def sort_out(self, buckets: Callable[[], Iterable[pa.Table]], texts: Iterable[pa.Table]) -> None:
         """Take the buckets, which are read three times, then the texts; both by producer."""
@@ -96,33 +97,36 @@ class Parts:
             self._texts.add(mine, whole[at[there]].astype(np.uint64))
             place += table.num_rows
 
-    def each(self) -> Iterator[Part]:
-        """Give ``(texts by place, tables of buckets, key text by row of texts)``.
+    def ranges(self) -> Iterator[spill.Range]:
+        """The parts, to be opened one after the other."""
+        yield from self._texts.ranges()
 
-        Raises:
-            ConservationError: a bucket's texts are not there.
-        """
-        left = self._buckets.rows
-        for number, part in enumerate(self._texts.ranges()):
-            if part.nbytes <= self._share:
-                rows, _ = _by_place(part.table())
-                if rows.num_rows:
-                    buckets = list(self._buckets.between(part.low, part.high))
-                    left -= sum(table.num_rows for table in buckets)
-                    text = rows.column("key_text")
-                    yield rows, buckets, lambda i, text=text: str(text[i].as_py())  # type: ignore[misc]
-                continue
-            with TextFile(self._side.scratch / f"texts-{number}", self._share) as file:
-                heads = []
+    @contextmanager
+    def opened(self, part: spill.Range) -> Iterator[Part]:
+        """Give ``(texts in some order, tables of buckets, key text by row of texts)`` of a part."""
+        buckets = list(self._buckets.between(part.low, part.high))
+        self._given += sum(table.num_rows for table in buckets)
+        if part.nbytes <= self._share:
+            rows = self._together(part.tables())  # not copied together: they are many, and large
+            text = rows.column("key_text")
+            yield rows, buckets, lambda i: str(text[i].as_py())
+            return
+        with TextFile(self._side.scratch / f"texts-{part.low}", self._share) as file:
+
+            def heads() -> Iterator[pa.Table]:
                 for table in part.tables():
                     file.append(table.column("key_text"))
-                    heads.append(table.drop_columns(["key_text"]))
-                if heads:
-                    buckets = list(self._buckets.between(part.low, part.high))
-                    left -= sum(table.num_rows for table in buckets)
-                    rows, at = _by_place(pa.concat_tables(heads))
-                    yield rows, buckets, lambda i, file=file, at=at: file.text(int(at[i]))  # type: ignore[misc]
-        if left:
+                    yield table
+
+            yield self._together(table.drop_columns(["key_text"]) for table in heads()), buckets, file.text
+
+    def check_all_given(self) -> None:
+        """After all parts.
+
+        Raises:
+            ConservationError: some buckets are in none, as none of their texts came.
+        """
+        if self._given < self._buckets.rows:
             raise ConservationError("a bucket names a document whose text was not gathered")
 
     def __enter__(self) -> Self:
@@ -133,6 +137,13 @@ class Parts:
     ) -> None:
         for held in (self._texts, self._buckets):
             held.__exit__(kind, e, at)
+
+    def _together(self, tables: Iterator[pa.Table]) -> pa.Table:
+        found = list(tables)
+        if not found:  # a range of numbers without a text
+            assert self._texts.schema is not None
+            found = [self._texts.schema.empty_table()]
+        return pa.concat_tables(found)
 
     def _know(self, buckets: Iterable[pa.Table]) -> None:
         """Number all addresses."""
@@ -203,7 +214,9 @@ class Found:
             self.edges += len(once)
             yield StepResult(outputs={"edges": part.select(columns.EDGES.names).take(pa.array(once))})
         for part in self._nodes.ranges():
-            rows, _ = _by_place(part.table())
+            rows = part.table()
+            _, once = np.unique(columns.numbers(rows, PLACE), return_index=True)
+            rows = rows.take(pa.array(once)).combine_chunks()
             blocks: U32 = np.full(rows.num_rows, block, np.uint32)
             nodes = rows.select(_NODE).append_column("block", pa.array(blocks)).cast(columns.NODES)
             yield StepResult(outputs={"nodes": nodes})
@@ -215,12 +228,6 @@ class Found:
         self, kind: type[BaseException] | None, e: BaseException | None, at: TracebackType | None
     ) -> None:
         self._stack.close()
-
-
-def _by_place(rows: pa.Table) -> tuple[pa.Table, I64]:
-    """Rows once each in ascending order of place, and where they stood."""
-    _, first = np.unique(columns.numbers(rows, PLACE), return_index=True)
-    return rows.take(pa.array(first)).combine_chunks(), first
 
 
 def _distinct(a: npt.NDArray[np.integer], b: U64) -> I64:

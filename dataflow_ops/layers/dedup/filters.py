@@ -43,7 +43,7 @@ class Filling:
         """``(one row of FILTERS, metrics)``: ``filters_resized`` where the slice holds more than its share of
         the capacity. The filter is made larger then.
         """
-        bits = pa.array([self._made.to_bytes()], pa.large_binary())
+        bits = self._made.as_array()
         table = pa.table({"keys": pa.array([self._n], pa.int64()), "bits": bits}, schema=FILTERS)
         return table, {"filters_resized": 1.0} if self._n > self._share else {}
 

@@ -23,7 +23,7 @@ MAX_BUCKET = 10_000
 texts of like length stay together."""
 
 
-_PEAK = 5.0
+_PEAK = 6.0
 """Bytes at the peak for each byte of bands; measured by ``bench.scaling.ranges``."""
 
 
@@ -70,7 +70,7 @@ class MatchStep:
         exact = self._settings.dedup.exact
         with (
             spill.Spill(side, share, _collapsed if exact else None) as rows,
-            Lists(side, share, base.has_base(self._settings)) as lists,
+            Lists(side, share // 4, base.has_base(self._settings)) as lists,
         ):
             for _, table in side.tables("sign", "bands"):
                 rows.add(table.select(columns.BANDS.names), columns.numbers(table, "band"))

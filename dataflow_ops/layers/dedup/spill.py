@@ -186,23 +186,27 @@ class Spill:
         self._held = []
         if self._shrink is not None:
             table = self._shrink(table)
+        table = table.combine_chunks()
         key = table.column(KEY).to_numpy()
         by_key = np.argsort(key, kind="stable")
-        key, table = key[by_key], table.take(pa.array(by_key)).combine_chunks()
         if self._folder is None and self._held_bytes <= self._share:  # read from now on, by sub-ranges
-            self._runs.append(_Run(None, key[:1], key[-1:], np.array([table.nbytes]), table))
+            size, ends = np.array([table.nbytes]), key[by_key[[0, -1]]]
+            self._runs.append(_Run(None, ends[:1], ends[1:], size, table.take(pa.array(by_key))))
             return
         self._held_bytes = 0
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="spill-", dir=self._side.scratch))
-        self._runs.append(self._written(table))
+        self._runs.append(self._written(table, by_key))
+        del table
+        pa.default_memory_pool().release_unused()
 
-    def _written(self, table: pa.Table) -> _Run:
+    def _written(self, table: pa.Table, by_key: I64) -> _Run:
+        """A run of the table's rows in another order; they are put in it a batch at a time."""
         assert self._folder is not None
         path = self._folder / f"{len(self._runs)}.arrow"
         first, last, sizes = [], [], []
         with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-            for part in _batches(table):
+            for part in _batches(table, by_key):
                 writer.write_table(part)
                 key = part.column(KEY)
                 first.append(key[0].as_py())
@@ -270,14 +274,12 @@ def _trimmed(table: pa.Table, low: int, high: int) -> Iterator[pa.Table]:
         yield table.slice(start, end - start)
 
 
-def _batches(table: pa.Table) -> Iterator[pa.Table]:
-    """Stretches of about :data:`_BATCH_BYTES`, single rows where these are larger."""
+def _batches(table: pa.Table, order: I64) -> Iterator[pa.Table]:
+    """Rows in an order, in tables of about :data:`_BATCH_BYTES`, single rows where these are larger."""
     rows = max(1, _BATCH_BYTES * table.num_rows // max(1, table.nbytes))
-    for start in range(0, table.num_rows, rows):
-        part = table.slice(start, rows)
+    for start in range(0, len(order), rows):
+        part = table.take(pa.array(order[start : start + rows]))
         if part.num_rows > 1 and part.nbytes > 2 * _BATCH_BYTES:
-            half = part.num_rows // 2
-            yield from _batches(part.slice(0, half))
-            yield from _batches(part.slice(half))
+            yield from _batches(part, np.arange(part.num_rows))
         else:
             yield part

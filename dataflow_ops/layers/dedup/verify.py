@@ -56,7 +56,7 @@ class VerifyStep:
             ConservationError: a bucket names a text that was not gathered.
         """
         share = spill.share_of(side, _PEAK)
-        with Found(side, share) as found:
+        with Found(side, share // 4) as found:
             texts = self._texts(side)
             held: deque[pa.Table] = deque()
             size = 0
@@ -69,12 +69,8 @@ class VerifyStep:
             else:
                 walks = iter([self._whole(side, held, found)])
             metrics: dict[str, float] = {"ranges_split": 1.0} if size > share else {}
-            for walk in walks:
-                for name, value in (
-                    ("pairs_compared", walk.compared),
-                    ("pairs_spared", walk.joined),
-                    ("leaders_capped", walk.beyond),
-                ):
+            for counted in walks:
+                for name, value in counted.items():
                     metrics[name] = metrics.get(name, 0.0) + value
             yield from found.results()
             yield StepResult(metrics={**metrics, "pairs_verified": found.edges})
@@ -87,7 +83,7 @@ class VerifyStep:
                 identity.check_signatures(made_by, table, f"block {side.partition}, {step} of {partition}")
                 yield table
 
-    def _whole(self, side: Side, held: deque[pa.Table], found: Found) -> _Walk:
+    def _whole(self, side: Side, held: deque[pa.Table], found: Found) -> dict[str, int]:
         """Walk everything at once."""
         schema = columns.texts_schema(self._settings.dedup.minhash.signature_size)
         texts = pa.concat_tables([schema.empty_table(), *_drained(held)]).combine_chunks()
@@ -95,18 +91,24 @@ class VerifyStep:
         walk = _Walk(self._settings, texts, lambda i: str(key_texts[i].as_py()), side.checkpoint)
         tables = [table for _, table in side.tables("match", "buckets")]
         found.add(texts, np.arange(texts.num_rows), walk.over(*_members(texts, tables)))
-        return walk
+        return walk.counted()
 
-    def _in_parts(self, side: Side, texts: Iterable[pa.Table], share: int, found: Found) -> Iterator[_Walk]:
+    def _in_parts(
+        self, side: Side, texts: Iterable[pa.Table], share: int, found: Found
+    ) -> Iterator[dict[str, int]]:
         """Walk buckets that share members together, as many at a time as fit."""
         with Parts(side, share) as parts:
             parts.sort_out(lambda: (table for _, table in side.tables("match", "buckets")), texts)
-            for rows, buckets, text in parts.each():
+            for part in parts.ranges():
                 side.checkpoint()
-                walk = _Walk(self._settings, rows, text, side.checkpoint)
-                edges = walk.over(*_members(rows, buckets))
-                found.add(rows, columns.numbers(rows, PLACE), edges)
-                yield walk
+                yield self._part(side, parts, part, found)
+            parts.check_all_given()
+
+    def _part(self, side: Side, parts: Parts, part: spill.Range, found: Found) -> dict[str, int]:
+        with parts.opened(part) as (rows, buckets, text):
+            walk = _Walk(self._settings, rows, text, side.checkpoint)
+            found.add(rows, columns.numbers(rows, PLACE), walk.over(*_members(rows, buckets)))
+            return walk.counted()
 
 
 class _Walk:
@@ -158,6 +160,14 @@ class _Walk:
             edges.update(found)
             self.beyond += beyond
         return sorted(edges)
+
+    def counted(self) -> dict[str, int]:
+        """For the step's metrics."""
+        return {
+            "pairs_compared": self.compared,
+            "pairs_spared": self.joined,
+            "leaders_capped": self.beyond,
+        }
 
     def _similar(self, leader: int, member: int, equal: int) -> float:
         """As :func:`leader_walk` asks; a document alike to both says that they belong together.
