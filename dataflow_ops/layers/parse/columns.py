@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dataflow_ops import schema
+from dataflow_ops.kernels import stored
 from dataflow_ops.kernels.arrow import I64, U8, is_text, string_buffers
 from dataflow_ops.layers.parse.finish import Limits
 from dataflow_ops.layers.parse.jsontext import to_json
@@ -56,8 +57,9 @@ def documents(batch: RowBatch, file: SourceFile, rules: TextRules, limits: Limit
     except _NeedsRepairError:
         return None
     text = rows.column(options.text_field).cast(pa.large_string())
-    chars = pc.fill_null(pc.utf8_length(text), 0).to_numpy().astype(np.int64)
-    whole = _is_stored_as_is(text, chars, rules, limits)
+    data, offsets = string_buffers(pc.fill_null(text, ""))
+    flags, chars = stored.scan(data, offsets)
+    whole = _is_stored_as_is(data, offsets, flags, chars, rules, limits)
     positions = np.arange(rows.num_rows, dtype=np.int64) + batch.position
     identities = [schema.doc_id(file.source_id, file.path, p) for p in positions.tolist()]
     given: dict[str, Any] = {
@@ -86,40 +88,21 @@ class _NeedsRepairError(Exception):
     """A value beside the text is stored otherwise than it lies."""
 
 
-def _is_stored_as_is(text: Any, chars: I64, rules: TextRules, limits: Limits) -> Bools:
+def _is_stored_as_is(
+    data: U8, offsets: I64, flags: U8, chars: I64, rules: TextRules, limits: Limits
+) -> Bools:
     """Rows whose text :func:`~dataflow_ops.layers.parse.normalise.normalise` would leave as it is."""
-    data, offsets = string_buffers(text)
-    whole: Bools = (
-        text.is_valid().to_numpy(zero_copy_only=False) & (chars > 0) & (chars <= limits.max_text_len)
-    )
-    odd = _odd_bytes(data[offsets[0] : offsets[-1]]) + offsets[0]
-    whole[np.searchsorted(offsets, odd, side="right") - 1] = False
-    first = (
-        data[np.minimum(offsets[:-1], max(0, data.size - 1))] if data.size else np.zeros(len(text), np.uint8)
-    )
+    whole: Bools = (chars > 0) & (chars <= limits.max_text_len) & (flags & stored.ODD == 0)
+    first = np.zeros(len(chars), np.uint8)
+    first[whole] = data[offsets[:-1][whole]]
     # No white space begins so: the text is not blank.
     graphic = ((first > 0x20) & (first < 0x7F)) | (first >= 0xE4)
-    foreign = chars != np.diff(offsets)
-    for i in np.flatnonzero(whole & (~graphic | (foreign & rules.nfc))).tolist():
+    loose = (flags & stored.LOOSE > 0) & rules.nfc
+    for i in np.flatnonzero(whole & (~graphic | loose)).tolist():
         value = data[offsets[i] : offsets[i + 1]].tobytes().decode("utf-8")
-        normal = not rules.nfc or value.isascii() or unicodedata.is_normalized("NFC", value)
+        normal = not loose[i] or unicodedata.is_normalized("NFC", value)
         whole[i] = normal and not value.isspace()
     return whole
-
-
-def _odd_bytes(data: U8) -> I64:
-    """Where bytes lie that are no text as it is stored: control characters, CR, DEL and U+FFFD in UTF-8."""
-    odd = data < 0x20
-    odd &= (data != 0x09) & (data != 0x0A)
-    odd |= data == 0x7F
-    c1 = data[:-1] == 0xC2
-    c1 &= data[1:] < 0xA0
-    odd[:-1] |= c1
-    special = data[:-2] == 0xEF
-    special &= data[1:-1] == 0xBF
-    special &= data[2:] == 0xBD
-    odd[:-2] |= special
-    return np.flatnonzero(odd)
 
 
 def _metadata(rows: Any, names: list[str]) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 
 from dataflow_ops import media, schema
 from dataflow_ops.errors import DocumentError, FileError, ParserFailed
-from dataflow_ops.layers.parse import columns, normalise, too_long, wire
+from dataflow_ops.layers.parse import normalise, too_long, wire
 from dataflow_ops.layers.parse import finish as finishing
 from dataflow_ops.layers.parse.finish import Limits, Origin, Reject
 from dataflow_ops.layers.parse.guard import Ask, Guard
@@ -251,6 +251,8 @@ class ParseStep:
 
     def _add_batch(self, file: SourceFile, batch: RowBatch, builder: RowBuilder) -> None:
         """Add records side by side: those that are whole as they lie, between them the others one by one."""
+        from dataflow_ops.layers.parse import columns  # loads numba: not where there are no tables to read
+
         made = columns.documents(batch, file, self._rules, self._limits)
         whole = np.zeros(batch.rows.num_rows, bool) if made is None else made.whole
         # Runs of rows that go the same way; the last bound is the end.
