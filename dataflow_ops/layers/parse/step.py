@@ -15,8 +15,8 @@ import numpy as np
 
 from dataflow_ops import media, schema
 from dataflow_ops.errors import DocumentError, FileError, ParserFailed
-from dataflow_ops.layers.parse import normalise, too_long, wire
 from dataflow_ops.layers.parse import finish as finishing
+from dataflow_ops.layers.parse import normalise, too_long, wire
 from dataflow_ops.layers.parse.finish import Limits, Origin, Reject
 from dataflow_ops.layers.parse.guard import Ask, Guard
 from dataflow_ops.layers.parse.parsers import BY_NAME, HTML_EXTRACTORS, parser_of
