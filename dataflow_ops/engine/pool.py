@@ -189,7 +189,7 @@ class Pool(AbstractContextManager["Pool"]):
         process = self._spawn.Process(
             target=serve, args=(theirs, self._context, self._build), name="dataflow-worker"
         )
-        with _single_threaded(), _deaf_to_interrupts():
+        with _environment_of_workers(), _deaf_to_interrupts():
             process.start()
         theirs.close()
         return _Slot(process, ours)
@@ -245,20 +245,27 @@ def _deaf_to_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
+_THREADS = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+    "RAYON_NUM_THREADS",
+)
+_PURGE = "MIMALLOC_PURGE_DELAY"
+
+
 @contextmanager
-def _single_threaded() -> Iterator[None]:
+def _environment_of_workers() -> Iterator[None]:
     """One thread per worker: the processes are the parallelism. Libraries read these when imported, which
     in a spawned child happens before any code of ours runs, so they must stand in the environment.
+
+    Arrow keeps what it freed for ten seconds (in milliseconds, unless somebody set it): the next batch needs
+    it, and memory that the system gives anew costs more than many a kernel.
     """
-    names = (
-        "OMP_NUM_THREADS",
-        "OPENBLAS_NUM_THREADS",
-        "MKL_NUM_THREADS",
-        "NUMBA_NUM_THREADS",
-        "RAYON_NUM_THREADS",
-    )
-    before = {name: os.environ.get(name) for name in names}
-    os.environ.update(dict.fromkeys(names, "1"))
+    wanted = {**dict.fromkeys(_THREADS, "1"), _PURGE: os.environ.get(_PURGE, "10000")}
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
     try:
         yield
     finally:

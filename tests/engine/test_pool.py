@@ -39,6 +39,23 @@ def test_a_step_must_give_a_cursor_always_or_never(tmp_path: Path) -> None:
     assert (outcome.ending, "some of its results only" in outcome.message) == ("failed", True)
 
 
+@pytest.mark.parametrize("own", [None, "5"])
+def test_workers_are_started_with_settings_that_the_parent_does_not_keep(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: str | None
+) -> None:
+    monkeypatch.delenv("MIMALLOC_PURGE_DELAY", raising=False)
+    if own is not None:
+        monkeypatch.setenv("MIMALLOC_PURGE_DELAY", own)
+    before = dict(os.environ)
+    context = tiny_steps.context_in(tmp_path)
+    with Pool(context, tiny_steps.build, 1) as pool:
+        list(pool.run(tiny_steps.enqueued(context, "a"), tiny_steps.NUMBERS, 0))
+        worker = Path("/proc", (tmp_path / "a.pids").read_text().strip(), "environ").read_bytes().split(b"\0")
+    assert b"OMP_NUM_THREADS=1" in worker
+    assert f"MIMALLOC_PURGE_DELAY={own or 10000}".encode() in worker
+    assert dict(os.environ) == before
+
+
 @pytest.mark.crash
 def test_a_worker_that_dies_gives_its_task_back_and_others_go_on(tmp_path: Path) -> None:
     context = tiny_steps.context_in(tmp_path)
