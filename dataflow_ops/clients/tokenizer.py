@@ -69,7 +69,7 @@ class EstimateTokenizer:
     def count(self, texts: Any) -> I64:
         """See :class:`Tokenizer`; a text that is not empty counts at least one token."""
         # Imported here: numba takes half a second, and most processes never count.
-        from dataflow_ops.clients.estimate import pair_weights, weigh
+        from dataflow_ops.kernels.bytepairs import pair_weights, weigh
 
         if self._pairs is None:
             self._pairs = pair_weights(self.weights)

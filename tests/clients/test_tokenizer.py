@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
 from dataflow_ops.clients import tokenizer as module
-from dataflow_ops.clients.estimate import FEATURES, features
 from dataflow_ops.clients.tokenizer import EstimateTokenizer, HfTokenizer, load_tokenizer
 from dataflow_ops.errors import ConfigError
 
@@ -141,22 +140,6 @@ class TestEstimate:
     def test_special_strings_are_ordinary_text(self) -> None:
         [special, same_shape] = self.count("<|endoftext|>", "<|wordoftext|>")
         assert special == same_shape > 1
-
-    @given(st.lists(st.text(max_size=60), max_size=12))
-    def test_features_are_what_a_plain_reading_counts(self, texts: list[str]) -> None:
-        table = features(pa.array(texts, pa.large_string()))
-        names = list(FEATURES)
-        assert table.shape == (len(texts), len(names))
-        for text, row in zip(texts, table.tolist(), strict=True):
-            found = dict(zip(names, row, strict=True))
-            data = text.encode()
-            assert found["ASCII letters"] == sum(c < 128 and chr(c).isalpha() for c in data)
-            assert found["digits"] == sum(48 <= c <= 57 for c in data)
-            assert found["Han"] == sum("\u4000" <= c <= "\u9fff" for c in text)
-            assert found["kana"] == sum("\u3040" <= c <= "\u3fff" for c in text)
-            assert found["Hangul"] == sum("\ua000" <= c <= "\udfff" for c in text)
-            two = found["Latin letters with accents"] + found["other two-byte characters"]
-            assert two == sum(0x80 <= ord(c) < 0x800 for c in text)
 
     @given(st.lists(st.text(max_size=40), min_size=1, max_size=8), st.integers(0, 8))
     def test_a_count_is_the_texts_own(self, texts: list[str], start: int) -> None:

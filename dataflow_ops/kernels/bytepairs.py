@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 from numba import njit
 
 from dataflow_ops.kernels.arrow import I64, U8, ix, string_buffers
+from dataflow_ops.kernels.counts import frozen
 
 (
     _REST,
@@ -89,7 +91,7 @@ _TABLE = _class_table()
 
 
 @njit(cache=True, nogil=True)
-def _weigh(data: U8, offsets: I64, table: U8, weights: I64, out: I64) -> None:  # pragma: no cover - compiled
+def _weigh(data, offsets, table, weights, out):  # type: ignore[no-untyped-def]
     """Sum ``weights[class before << 4 | class]`` over the bytes of every row into ``out``."""
     # Four tables in turn: incrementing one slot twice in a row would wait for the store. 32 bits serve texts
     # of 4 GB at least, and halve what is cleared for each.
@@ -143,10 +145,15 @@ def weigh(texts: Any, weights: I64) -> I64:
     """
     data, offsets = string_buffers(texts)
     out = np.zeros(len(offsets) - 1, np.int64)
-    _weigh(data, offsets, _TABLE, weights, out)
+    _weigh(frozen(data), frozen(offsets), _TABLE, weights, out)
     return out
 
 
 def features(texts: Any) -> npt.NDArray[np.int64]:
     """Each feature by itself, for fitting: int64 of shape ``(n, len(FEATURES))``."""
     return np.stack([weigh(texts, pair_weights({name: 1})) for name in FEATURES], axis=1)
+
+
+def warm() -> None:
+    """Compile the kernel of this module."""
+    weigh(pa.array(["a"], pa.large_string()), pair_weights({}))
