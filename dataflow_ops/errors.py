@@ -28,6 +28,7 @@
     ├── FetchFailed             a download failed: tried again
     ├── WorkerDied              a worker process was killed: its task is tried again
     ├── ConservationError       a step lost or made up documents: a fault in our code
+    │   └── ContentMismatch     compacted shards do not hold the rows of the old ones: nothing was published
     ├── FingerprintMismatch     data made under other settings was about to be compared
     ├── ShortageError           a domain has fewer tokens than the job demands (on_shortage: fail)
     ├── StackError              a server or an Airflow process does not come up: its log says why
@@ -187,6 +188,10 @@ class WorkerDied(DataFlowError):
 
 class ConservationError(DataFlowError):
     """A step lost or made up documents: a fault in our code; nothing was committed."""
+
+
+class ContentMismatch(ConservationError):
+    """Compacted shards do not hold the same rows in the same order as the old ones; nothing was published."""
 
 
 class FingerprintMismatch(DataFlowError):

@@ -305,6 +305,8 @@ class OutputSettings(Section):
     shards: Annotated[int, Field(ge=1, le=65536)] | None = None
     """All in all; null: 1,024, fewer when there is little (about 64 MB of text each)."""
     retention: RetentionSettings = RetentionSettings()
+    compact_after_days: Annotated[int, Field(ge=2)] | None = None
+    """Maintenance compacts the current version once it stands on so many others; null: never."""
 
 
 class RunSettings(Section):

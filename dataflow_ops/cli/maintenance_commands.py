@@ -47,6 +47,7 @@ def maintenance(
     for line in told:
         OUT.print(line, markup=False)
     for name, what in (
+        ("compacted", "versions that build on many days, compacted"),
         ("versions", "versions past retention"),
         ("tasks", "tasks' outputs that no run holds"),
         ("orphans", "files that no task knows"),

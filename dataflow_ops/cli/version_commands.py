@@ -1,4 +1,4 @@
-"""``versions list | show | verify | approve | reject | rollback | announce | history``."""
+"""``versions list | show | verify | approve | reject | rollback | compact | announce | history``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from dataflow_ops.cli.compact_command import compact
 from dataflow_ops.cli.console import OUT, print_json, print_table
 from dataflow_ops.cli.options import DEFAULT_HOME, EXIT_FAILED, DatasetOption, HomeOption, JsonOption
 from dataflow_ops.pipeline.announce import Announced
@@ -206,6 +207,9 @@ def rollback(
     with open_versions(home) as versions:
         back = versions.rollback(version, dataset, note=note)
     _said(back, announced(home, back, dataset), as_json)
+
+
+app.command()(compact)
 
 
 @app.command()

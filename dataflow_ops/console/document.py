@@ -68,7 +68,7 @@ def document(
     return {
         "doc_id": found.doc_id,
         "dataset": opened.record.dataset,
-        "version": opened.record.version_id,
+        "version": opened.holder,
         "status": _STATUS[found.fate],
         "steps": _steps(found, notes),
         "source": found.source_id,
@@ -79,7 +79,7 @@ def document(
         "duplicates": found.copies,
         "survivor": found.survivor_id or None,
         "survivor_detail": _survivor(found, opened.settings.dedup.verify.min_similarity),
-        "shard": found.shard or None,
+        "shard": opened.shard(found.shard) or None,
         "labels": {k: v for k, v in found.labels.items() if k not in ("verdict", "copies", "text_bytes")},
         "detail": found.detail
         if kept

@@ -49,6 +49,8 @@ def rules(home: Home, state: StateStore, dataset: str, version: str | None = Non
         VersionError: no such version.
     """
     opened = open_version(home, state, version, dataset)
+    if opened.record.is_compact:
+        opened = opened.parts[-1]  # the newest of those that rules judged
     steps = {step["name"]: step for step in opened.manifest["steps"]}
     previous = _previous(state, opened.record)
     before = facts_of(home.root, previous) if previous is not None else None

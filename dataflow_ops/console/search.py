@@ -189,7 +189,7 @@ def _rows(version: OpenVersion, found: find.Found, with_text: bool) -> list[dict
             out.append(
                 {
                     "dataset": version.record.dataset,
-                    "version": version.record.version_id,
+                    "version": version.holder,
                     "doc_id": fate["doc_id"].hex(),
                     "source": fate["source_id"],
                     "path": fate["path"],
@@ -203,7 +203,7 @@ def _rows(version: OpenVersion, found: find.Found, with_text: bool) -> list[dict
                     "similarity": found.similar.get((chunk, row)),
                     "enough": version.settings.dedup.verify.min_similarity,
                     "exact": (chunk, row) in found.exact,
-                    "shard": fate["shard"] or None,
+                    "shard": version.shard(fate["shard"]) or None,
                     "snippet": _snippet(texts.get(row)),
                 }
             )

@@ -88,7 +88,7 @@ def _version(
         "before": order.before.get(name),
         "left": _left(order.left.get(name)),
         "mode": run.mode if run else None,
-        "base": record.base,
+        "base": None if record.is_compact else record.base,
         "data_date": run.data_date if run else None,
         "run": record.run_id,
         "dag_id": dag_id,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,7 +76,7 @@ def read_manifest(blobs: BlobStore, record: VersionRecord) -> dict[str, Any]:
 
 
 def records_below(versions: Sequence[VersionRecord], version_id: str) -> list[VersionRecord]:
-    """A version and those below it, the lowest first.
+    """A version and those whose folders hold the rest of its documents, the lowest first.
 
     Args:
         versions: of one data set.
@@ -85,16 +85,33 @@ def records_below(versions: Sequence[VersionRecord], version_id: str) -> list[Ve
     Raises:
         VersionError: one of them is not there.
     """
-    by_id = {v.version_id: v for v in versions}
     found: list[VersionRecord] = []
+    for record in _down(versions, version_id):
+        found.append(record)
+        if record.is_compact:
+            break
+    return found[::-1]
+
+
+def records_behind(versions: Sequence[VersionRecord], version_id: str) -> list[VersionRecord]:
+    """The versions that were made from sources, a version among them or not, the lowest first: behind a
+    compacted one stand those that it was put together from, whose runs left index, texts and file lists.
+
+    Raises:
+        VersionError: one of them is not there.
+    """
+    return [record for record in _down(versions, version_id) if not record.is_compact][::-1]
+
+
+def _down(versions: Sequence[VersionRecord], version_id: str) -> Iterator[VersionRecord]:
+    by_id = {v.version_id: v for v in versions}
     at: str | None = version_id
     while at is not None:
         record = by_id.get(at)
         if record is None:
             raise VersionError(f"version {at}, on which {version_id} builds, is gone")
-        found.append(record)
+        yield record
         at = record.base
-    return found[::-1]
 
 
 def chain_of(state: StateStore, blobs: BlobStore, dataset: str, version_id: str) -> list[Link]:
@@ -104,6 +121,16 @@ def chain_of(state: StateStore, blobs: BlobStore, dataset: str, version_id: str)
         VersionError: one of them is not there, or its manifest is damaged.
     """
     records = records_below(state.versions(dataset), version_id)
+    return [Link(record, read_manifest(blobs, record)) for record in records]
+
+
+def index_of(state: StateStore, blobs: BlobStore, dataset: str, version_id: str) -> list[Link]:
+    """The versions whose runs left the index of a version, the lowest first; see :func:`records_behind`.
+
+    Raises:
+        VersionError: one of them is not there, or its manifest is damaged.
+    """
+    records = records_behind(state.versions(dataset), version_id)
     return [Link(record, read_manifest(blobs, record)) for record in records]
 
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from dataflow_ops.dates import parse_day
 from dataflow_ops.errors import ConfigError
 from dataflow_ops.layers.ingest.listing import list_sources, without
-from dataflow_ops.pipeline.chain import records_below
+from dataflow_ops.pipeline.chain import records_behind
 from dataflow_ops.pipeline.file_lists import NAME, Below, PutBack, files_below
 from dataflow_ops.pipeline.left_behind import left_behind_by
 from dataflow_ops.pipeline.parent import ranges_of
@@ -23,7 +23,8 @@ from dataflow_ops.storage.blob import BlobStore
 from dataflow_ops.storage.chunk_store import ChunkStore
 from dataflow_ops.timing import IntervalSettings
 
-MODES = ("full", INCREMENT)
+FULL = "full"
+MODES = (FULL, INCREMENT)
 
 
 def last_full(state: StateStore, dataset: str) -> VersionRecord | None:
@@ -32,8 +33,8 @@ def last_full(state: StateStore, dataset: str) -> VersionRecord | None:
     """
     current = state.current(dataset)
     if current is not None:
-        return records_below(state.versions(dataset), current.version_id)[0]
-    known = (v for v in state.versions(dataset) if v.mode != INCREMENT and v.state == PUBLISHED)
+        return records_behind(state.versions(dataset), current.version_id)[0]
+    known = (v for v in state.versions(dataset) if v.mode == FULL and v.state == PUBLISHED)
     return next(known, None)
 
 
@@ -106,7 +107,7 @@ def listing_of(
 def _late(settings: JobSettings, state: StateStore, chunks: ChunkStore) -> list[PutBack]:
     """Files of days that were published while the full version at the bottom of the base was made."""
     assert settings.interval is not None
-    bottom = records_below(state.versions(settings.dataset.id), settings.interval.base)[0]
+    bottom = records_behind(state.versions(settings.dataset.id), settings.interval.base)[0]
     late = left_behind_by(state, chunks, bottom)
     return [PutBack(one.day, one.files) for one in late if one.files is not None]
 

@@ -256,8 +256,8 @@ class Driver:
         if report.dead and step.partitioned_by != "chunk":
             raise RunFailed(
                 f"step '{name}': partition(s) {', '.join(report.dead[:5])} failed for good; without them"
-                " duplicates could be missed, so the run stops here. `dataflow dead-letters list` shows why;"
-                " once that is mended, `dataflow dead-letters retry --all` and run again."
+                " the result would not be whole, so the run stops here. `dataflow dead-letters list` shows"
+                " why; once that is mended, `dataflow dead-letters retry --all` and run again."
             )
         self.reporter.step_ended(report)
         return report

@@ -20,7 +20,7 @@ from dataflow_ops.layers.export.manifest import (
     build_manifest,
     files_digest,
 )
-from dataflow_ops.pipeline.chain import chain_of, index_entry, indexed_outputs
+from dataflow_ops.pipeline.chain import chain_of, index_entry, index_of, indexed_outputs
 from dataflow_ops.pipeline.days import last_full
 from dataflow_ops.pipeline.flow import STEP_NAMES
 from dataflow_ops.pipeline.session import Session
@@ -114,7 +114,8 @@ def _below(session: Session) -> tuple[Below | None, dict[str, bytes]]:
     replaced = session.chunks.read(
         session.driver.index.output("supersede", "tombstones", "all"), "", verify=True
     )
-    stones = tombstones_of(replaced, links, blobs)
+    index = index_of(session.state, blobs, session.settings.dataset.id, parent.version)
+    stones = tombstones_of(replaced, links, index, blobs)
     last = links[-1].manifest
     entry = FileEntry(PATH, stones.rows, len(stones.data), hashlib.sha256(stones.data).hexdigest())
     named = {"version": parent.version, "manifest_sha256": parent.manifest_sha256}

@@ -10,7 +10,7 @@ import pyarrow as pa
 from dataflow_ops.engine.inputs import OutputIndex
 from dataflow_ops.errors import CorruptOutput, StateError, VersionError
 from dataflow_ops.layers.ingest.listing import SAME_FILE
-from dataflow_ops.pipeline.chain import UNFINISHED, records_below
+from dataflow_ops.pipeline.chain import UNFINISHED, records_behind
 from dataflow_ops.pipeline.session import Session
 from dataflow_ops.schema import FILES
 from dataflow_ops.state.records import VersionRecord
@@ -59,7 +59,7 @@ def files_below(version: str, dataset: str, state: StateStore, chunks: ChunkStor
     seen = known.select(NAME)
     put_back = []
     try:
-        records = records_below(state.versions(dataset), version)
+        records = records_behind(state.versions(dataset), version)
     except VersionError as e:
         raise VersionError(f"{e}; start a new run") from e
     for record in records[::-1]:
@@ -98,7 +98,7 @@ def close_read_anew(session: Session) -> None:
     """Letters of the versions below about files that this run has read are no longer open: it has its own."""
     if session.parent is None:
         return
-    records = records_below(session.state.versions(session.settings.dataset.id), session.parent.version)
+    records = records_behind(session.state.versions(session.settings.dataset.id), session.parent.version)
     runs = [record.run_id for record in records if record.run_id != session.context.run_id]
     own = files_of_run(session.context.run_id, session.state, session.chunks)
     if own.num_rows:

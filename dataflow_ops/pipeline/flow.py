@@ -42,6 +42,9 @@ ONLY_ABOVE: tuple[str, ...] = ("supersede", "recall")
 
 STEP_NAMES: tuple[str, ...] = tuple(name for name, _, _ in STEPS)
 
+COMPACTION: tuple[str, ...] = ("weigh", "pack", "trace")
+"""Steps of a run that compacts versions, in order; they are none of the flow."""
+
 
 def steps_until(layer: str | None) -> tuple[str, ...]:
     """Names of the steps up to and including a layer; all for ``None``.

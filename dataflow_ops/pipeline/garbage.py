@@ -13,11 +13,17 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from dataflow_ops.layers.export.manifest import canonical_json
-from dataflow_ops.pipeline.flow import STEP_NAMES
+from dataflow_ops.pipeline.chain import records_behind
+from dataflow_ops.pipeline.flow import COMPACTION, STEP_NAMES
 from dataflow_ops.pipeline.sizes import freed_by
+from dataflow_ops.pipeline.version_states import REMOVED
+from dataflow_ops.state.records import VersionRecord
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.storage.blob import Blob, BlobStore
 
+RELEASED = ("gather", "recall", "verify", "unite", "collect", "export")
+"""Steps whose outputs nobody reads once a version was removed that a compacted one was put together from.
+What the others left is the index, the texts, the file lists and what tells about documents."""
 _AT_ONCE = 200
 """Tasks whose rows are held together while their files are deleted."""
 _NAME = re.compile(r"data/[^/]+/[0-9a-f]{2}/part_[^/_]+_([0-9a-f]{16})\.")
@@ -58,16 +64,35 @@ def forget_runs(
         going: versions that a rehearsal would have removed.
         dry_run: only look.
 
+    Runs that a kept version was put together from stay linked to what it needs of them.
+
     Returns:
         The runs: ``runs/<run>.json`` below the storage root has their sums.
     """
-    runs = state.forgettable_runs(grace_s, going if dry_run else ())
+    found, behind = state.forgettable_runs(grace_s, going if dry_run else ()), _behind(state, going)
+    for run_id in () if dry_run else [run_id for run_id in found if run_id in behind]:
+        state.forget_tasks_of(run_id, grace_s, RELEASED)
+    runs = [run_id for run_id in found if run_id not in behind]
     for run_id in () if dry_run else runs:
         uri = f"runs/{quote(run_id, safe='')}.json"
         if blobs.stat(uri) is None:
             blobs.put(uri, canonical_json(_summary(state, run_id)), replace=True)
         state.forget_tasks_of(run_id, grace_s)
     return runs
+
+
+def _behind(state: StateStore, going: Sequence[str]) -> set[str]:
+    """Runs that made what kept versions were put together from."""
+    versions = state.versions()
+    by_dataset: dict[str, list[VersionRecord]] = {}
+    for version in versions:
+        by_dataset.setdefault(version.dataset, []).append(version)
+    return {
+        record.run_id
+        for version in versions
+        if version.state != REMOVED and version.version_id not in going
+        for record in records_behind(by_dataset[version.dataset], version.version_id)
+    }
 
 
 def collect_tasks(
@@ -108,7 +133,10 @@ def collect_orphans(state: StateStore, blobs: BlobStore, grace_s: float, dry_run
     for number in range(256):
         prefix = f"{number:02x}"
         old = [
-            b for step in STEP_NAMES for b in blobs.list(f"data/{step}/{prefix}/") if b.mtime_ns < oldest_ns
+            b
+            for step in (*STEP_NAMES, *COMPACTION)
+            for b in blobs.list(f"data/{step}/{prefix}/")
+            if b.mtime_ns < oldest_ns
         ]
         if not old:
             continue

@@ -14,7 +14,7 @@ from dataflow_ops.pipeline.session import parse_job_text
 from dataflow_ops.pipeline.version_states import BECAME_CURRENT, PUBLISHED
 from dataflow_ops.pipeline.version_trail import trail
 from dataflow_ops.state import version_events as events
-from dataflow_ops.state.records import INCREMENTAL, RunRecord, VersionRecord
+from dataflow_ops.state.records import COMPACT, INCREMENTAL, RunRecord, VersionRecord
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.storage.chunk_store import ChunkStore
 
@@ -60,12 +60,15 @@ def left_behind(
         VersionError: the full run's own list of files is gone.
     """
     versions = state.versions(full.dataset)
-    left = trail(versions, state.version_events(full.dataset)).left
+    left = set(trail(versions, state.version_events(full.dataset)).left)
+    # Who goes back from a compacted version goes back from the one whose documents it holds.
+    left |= {one.base or "" for one in versions if one.is_compact and one.version_id in left}
     others = [
         one
         for one in sorted(versions, key=lambda v: v.created_at)
         if one.state == PUBLISHED
         and not one.is_increment
+        and not one.is_compact  # brought nothing; what it holds was brought by others
         and one.run_id != full.run_id
         and one.version_id not in left
         and (until is None or one.created_at < until)
@@ -99,7 +102,7 @@ def left_behind_by(state: StateStore, chunks: ChunkStore, version: VersionRecord
         VersionError: the full run's own list of files is gone.
     """
     run = state.get_run(version.run_id)
-    if run is None or version.mode == INCREMENTAL:
+    if run is None or version.mode in (INCREMENTAL, COMPACT):
         return []
     moves = (events.PROMOTED, events.APPROVED, events.ROLLED_BACK)
     moments = [

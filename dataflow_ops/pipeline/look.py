@@ -17,17 +17,19 @@ from dataflow_ops.observe.evidence import RuleNote
 from dataflow_ops.observe.lineage import Lineage, find
 from dataflow_ops.observe.lineage_text import as_dict, as_text
 from dataflow_ops.pipeline.build import build_steps
-from dataflow_ops.pipeline.chain import records_below
+from dataflow_ops.pipeline.chain import records_behind
 from dataflow_ops.pipeline.home import Home, open_home
 from dataflow_ops.pipeline.media_counts import documents_by_media
 from dataflow_ops.pipeline.parent import base_parts
 from dataflow_ops.pipeline.reader import RunReader
 from dataflow_ops.pipeline.session import latest_run, parse_job_text
 from dataflow_ops.protocols import Step
+from dataflow_ops.state.records import COMPACT
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.storage.chunk_store import ChunkStore
 from dataflow_ops.storage.local import LocalStore
 
+_LOOKED_THROUGH = 1_000
 REMOVERS = (
     "exact",
     "near",
@@ -47,7 +49,7 @@ def lineage_of(
     """A document's story as text and as a JSON-able mapping."""
     home = open_home(home_path, create=False)
     with StateStore(home.state_url) as state:
-        found = _traced(home, state, run_id or latest_run(state, dataset), document)
+        found = _traced(home, state, run_id or _newest(state, dataset), document)
     return as_text(found), as_dict(found)
 
 
@@ -77,7 +79,7 @@ def _runs_below(state: StateStore, run_id: str) -> list[str]:
     settings = None if row is None else parse_job_text(row.settings, run_id)
     if settings is None or settings.interval is None or settings.interval.parent is None:
         return []
-    records = records_below(state.versions(settings.dataset.id), settings.interval.parent.version)
+    records = records_behind(state.versions(settings.dataset.id), settings.interval.parent.version)
     return [record.run_id for record in records[::-1]]
 
 
@@ -89,7 +91,15 @@ def newest_run(home_path: Path, dataset: str | None = None) -> str:
     """
     home = open_home(home_path, create=False)
     with StateStore(home.state_url) as state:
-        return latest_run(state, dataset)
+        return _newest(state, dataset)
+
+
+def _newest(state: StateStore, dataset: str | None) -> str:
+    """The newest run that read sources; one that compacts versions removes nothing."""
+    for run in state.list_runs(dataset, _LOOKED_THROUGH):
+        if run.mode != COMPACT:
+            return run.run_id
+    return latest_run(state, dataset)
 
 
 def audit_of(
@@ -124,7 +134,7 @@ def _opened(
 ) -> Iterator[tuple[RunReader, dict[str, Step]]]:
     home = open_home(home_path, create=False)
     with StateStore(home.state_url) as state:
-        yield _reader(home, state, run_id or latest_run(state, dataset))
+        yield _reader(home, state, run_id or _newest(state, dataset))
 
 
 def _reader(home: Home, state: StateStore, run_id: str) -> tuple[RunReader, dict[str, Step]]:

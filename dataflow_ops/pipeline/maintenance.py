@@ -7,6 +7,7 @@ from typing import Any
 
 from dataflow_ops.engine.tidy import tidy
 from dataflow_ops.errors import ConfigError
+from dataflow_ops.pipeline.compact_long import compact_long_chains
 from dataflow_ops.pipeline.garbage import (
     Cleared,
     collect_folders,
@@ -52,13 +53,15 @@ def maintain(
         log: told of each version that goes.
 
     Returns:
-        ``temporary``, ``staged``, ``versions``, ``runs``, ``tasks``, ``orphans`` (files), ``folders`` (of
-        versions that were never recorded), ``events``: what went, and ``files`` and
+        ``compacted``: versions that were, where ``output.compact_after_days`` says so. ``temporary``,
+        ``staged``, ``versions``, ``runs``, ``tasks``, ``orphans`` (files), ``folders`` (of versions that were
+        never recorded), ``events``: what went, and ``files`` and
         ``bytes``: the room that it gave back. Old temporaries and events are 0 in a rehearsal; bytes of
         temporaries are not counted.
     """
     grace_s = grace_hours * 3600.0
     blobs = LocalStore(home.root)
+    compacted = compact_long_chains(home, dry_run, log)
     with StateStore(home.state_url) as state:
         temporary = 0 if dry_run else tidy(state, blobs)
         removed, of_versions = remove_versions(state, blobs, keep_versions, dry_run, log)
@@ -71,6 +74,7 @@ def maintain(
     parts = (of_versions, tasks, orphans, folders, staged)
     return {
         "dry_run": dry_run,
+        "compacted": compacted,
         "temporary": temporary,
         "staged": staged.items,
         "versions": removed,

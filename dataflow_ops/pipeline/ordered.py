@@ -20,7 +20,7 @@ from dataflow_ops.pipeline.tally import RunPaused
 from dataflow_ops.state.day_order import OpenDay
 from dataflow_ops.state.leases import Lease
 from dataflow_ops.state.machine import LIVE_RUNS
-from dataflow_ops.state.records import RunRecord
+from dataflow_ops.state.records import COMPACT, INCREMENTAL, RunRecord
 from dataflow_ops.state.store import StateStore
 
 FIRST_ORDERED: Final = "supersede"
@@ -64,9 +64,11 @@ def is_ordered(step: str) -> bool:
 
 
 def needs_turn(run: RunRecord) -> bool:
-    """Whether a run takes part: incremental, with a day, and not stopping before the ordered steps."""
-    return (
-        run.mode == "incremental"
+    """Whether a run takes part: incremental, with a day, and not stopping before the ordered steps; or a
+    compaction, which lets no day build on what it is about to replace.
+    """
+    return run.mode == COMPACT or (
+        run.mode == INCREMENTAL
         and bool(run.data_date)
         and (run.until_layer is None or run.until_layer in ORDERED_LAYERS)
     )
@@ -95,9 +97,13 @@ def enter_ordered(
             return None
         gate = state.lease(run.dataset, GATE, "")
     patience = patience or Patience()
-    first, passed = _judge(
-        state.open_days_before(run.dataset, run.data_date or "", ORDERED_LAYERS), run.urgent, patience
+    # A compaction is no day: it waits for none, only for the one that is at work.
+    days = (
+        []
+        if run.mode == COMPACT
+        else state.open_days_before(run.dataset, run.data_date or "", ORDERED_LAYERS)
     )
+    first, passed = _judge(days, run.urgent, patience)
     why = None
     if first is not None:
         why = _sentence(first)

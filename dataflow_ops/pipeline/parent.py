@@ -7,7 +7,7 @@ from typing import Any
 
 from dataflow_ops.engine.base_records import BasePart
 from dataflow_ops.errors import SourceChanged, VersionError
-from dataflow_ops.pipeline.chain import Link, chain_of, check_index, signed_by
+from dataflow_ops.pipeline.chain import Link, chain_of, check_index, index_of, signed_by
 from dataflow_ops.pipeline.tombstones import check_tombstones
 from dataflow_ops.settings import JobSettings
 from dataflow_ops.state.store import StateStore
@@ -19,8 +19,11 @@ Note = Callable[[str], Any]
 
 def ranges_of(state: StateStore, blobs: BlobStore, settings: JobSettings) -> Mapping[str, int]:
     """Into how many ranges a run must be cut so that the current version's index fits; empty: as it likes."""
-    links = _current(state, blobs, settings)
-    return dict(links[-1].manifest["index"]["ranges"]) if links and "index" in links[-1].manifest else {}
+    current = state.current(settings.dataset.id)
+    if current is None:
+        return {}
+    last = index_of(state, blobs, settings.dataset.id, current.version_id)[-1].manifest
+    return dict(last["index"]["ranges"]) if "index" in last else {}
 
 
 def settle(state: StateStore, blobs: BlobStore, settings: JobSettings, note: Note) -> IntervalSettings:
@@ -37,23 +40,23 @@ def settle(state: StateStore, blobs: BlobStore, settings: JobSettings, note: Not
     """
     interval = settings.interval
     assert interval is not None, "only incremental runs build on versions"
-    links = _current(state, blobs, settings)
+    current, dataset = state.current(settings.dataset.id), settings.dataset.id
     done = {"settled": True}
-    if not links:
+    if current is None:
         return interval.model_copy(update=done)
-    last = links[-1]
-    name = last.record.version_id
-    if any("index" not in link.manifest for link in links):
+    name = current.version_id
+    links, index = chain_of(state, blobs, dataset, name), index_of(state, blobs, dataset, name)
+    if any("index" not in link.manifest for link in index):
         note(
             f"version {name} has no index, as versions had none when it was made: duplicates of its documents"
             " are found by the next full run"
         )
         return interval.model_copy(update=done)
-    _comparable(settings, last)
-    check_index(state, links)
+    _comparable(settings, index[-1])
+    check_index(state, index)
     check_tombstones(links, blobs)
-    parent = ParentSettings(version=name, manifest_sha256=last.record.manifest_sha256)
-    ranges = dict(last.manifest["index"]["ranges"])
+    parent = ParentSettings(version=name, manifest_sha256=current.manifest_sha256)
+    ranges = dict(index[-1].manifest["index"]["ranges"])
     return interval.model_copy(update={**done, "parent": parent, "ranges": ranges})
 
 
@@ -79,7 +82,8 @@ def base_parts(state: StateStore, blobs: BlobStore, settings: JobSettings) -> tu
     Raises:
         VersionError: one of them is gone, or no longer what the run was told to build on.
     """
-    return tuple(link.part for link in _below(state, blobs, settings))
+    links = _below(state, blobs, settings)
+    return tuple(link.part for link in _index(state, blobs, links))
 
 
 def check_base(state: StateStore, blobs: BlobStore, settings: JobSettings) -> None:
@@ -89,8 +93,14 @@ def check_base(state: StateStore, blobs: BlobStore, settings: JobSettings) -> No
         VersionError: it is not.
     """
     links = _below(state, blobs, settings)
-    check_index(state, links)
+    check_index(state, _index(state, blobs, links))
     check_tombstones(links, blobs)
+
+
+def _index(state: StateStore, blobs: BlobStore, links: list[Link]) -> list[Link]:
+    if not any(link.record.is_compact for link in links):
+        return links
+    return index_of(state, blobs, links[-1].record.dataset, links[-1].record.version_id)
 
 
 def _below(state: StateStore, blobs: BlobStore, settings: JobSettings) -> list[Link]:
@@ -103,11 +113,6 @@ def _below(state: StateStore, blobs: BlobStore, settings: JobSettings) -> list[L
             f"version {interval.parent.version} is not the one that this run began to build on"
         )
     return links
-
-
-def _current(state: StateStore, blobs: BlobStore, settings: JobSettings) -> list[Link]:
-    current = state.current(settings.dataset.id)
-    return [] if current is None else chain_of(state, blobs, settings.dataset.id, current.version_id)
 
 
 def _comparable(settings: JobSettings, last: Link) -> None:

@@ -11,7 +11,7 @@ from dataflow_ops.pipeline.session import parse_job_text
 from dataflow_ops.pipeline.sizes import freed_by
 from dataflow_ops.pipeline.version_states import INCREMENT, PUBLISHED, REMOVED, WAITING
 from dataflow_ops.state import version_events as events
-from dataflow_ops.state.records import RunRecord, VersionRecord
+from dataflow_ops.state.records import COMPACT, RunRecord, VersionRecord
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.storage.blob import BlobStore
 from dataflow_ops.timing import RetentionSettings
@@ -40,7 +40,8 @@ def retention_of(state: StateStore, dataset: str, keep_versions: int | None = No
     if keep_versions is not None:
         return RetentionSettings(versions=keep_versions)
     runs = state.list_runs(dataset, 50)
-    # A run with overrides of its own says nothing about the job.
+    # A run with overrides of its own says nothing about the job, nor does one with an older run's settings.
+    runs = [r for r in runs if r.mode != COMPACT]
     chosen: RunRecord | None = next((r for r in runs if r.promote), runs[0] if runs else None)
     return (
         RetentionSettings()
@@ -96,10 +97,12 @@ def _order(going: Sequence[VersionRecord], versions: Sequence[VersionRecord]) ->
     by_id = {v.version_id: v for v in versions}
 
     def below(version: VersionRecord) -> list[str]:
-        found, at = [], version.base
-        while at is not None and at in by_id:
-            found.append(at)
-            at = by_id[at].base
+        found: list[str] = []
+        one: VersionRecord | None = version
+        # A compacted version has copies of its own.
+        while one is not None and one.base is not None and not one.is_compact:
+            found.append(one.base)
+            one = by_id.get(one.base)
         return found
 
     needed = {name for version in kept for name in below(version)}

@@ -27,6 +27,7 @@ from dataflow_ops.pipeline.ordered import FIRST_ORDERED, Turn
 from dataflow_ops.pipeline.session import Session, create_run, data_date_of, latest_run
 from dataflow_ops.pipeline.status import at_work
 from dataflow_ops.settings import JobSettings
+from dataflow_ops.state.records import COMPACT
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.storage.chunk_store import ChunkStore
 from dataflow_ops.storage.local import LocalStore
@@ -108,6 +109,13 @@ def resume_run(
         PauseFlags(state, home.redis_url).resume("run", run_id, getpass.getuser())
     finally:
         state.close()
+    if row is not None and row.mode == COMPACT:
+        from dataflow_ops.pipeline.compact import drive_compaction
+
+        done = drive_compaction(home, run_id, workers, reporter)
+        return Finished(
+            done.run_id, done.state, done.version_id, "", done.message, done.current, dict(done.facts)
+        )
     return _drive(home, run_id, until, workers, reporter, False, None, None)
 
 

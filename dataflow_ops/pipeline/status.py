@@ -10,7 +10,7 @@ from typing import Any
 
 from dataflow_ops.engine.context import owner_is_gone
 from dataflow_ops.errors import ConfigError
-from dataflow_ops.pipeline.flow import STEP_NAMES
+from dataflow_ops.pipeline.flow import COMPACTION, STEP_NAMES
 from dataflow_ops.pipeline.home import open_home
 from dataflow_ops.pipeline.orchestrated import job_is_gone
 from dataflow_ops.pipeline.refusals import SILENT, refusal_of, refusals
@@ -50,7 +50,7 @@ def status_of(home_path: Path, run_id: str | None, dataset: str | None = None) -
         flag = state.paused(run_id, row.dataset)
         running = _running(state, run_id, metrics)
         letters = state.count_dead_letters("error", run_id=run_id)
-    steps = [_step(metrics[step]) for step in STEP_NAMES if step in metrics]
+    steps = [_step(metrics[step]) for step in (*STEP_NAMES, *COMPACTION) if step in metrics]
     sentence = f"Run {run_id} of {row.dataset} is {row.state}"
     if row.detail:
         sentence += f" ({row.detail})"
@@ -136,7 +136,7 @@ def is_paused(home_path: Path, run_id: str) -> bool:
 def _running(state: StateStore, run_id: str, metrics: dict[str, StepMetrics]) -> list[tuple[str, float]]:
     """``(line, seconds since its heartbeat)`` of each running task; infinite where its process is gone."""
     found = []
-    for step in STEP_NAMES:
+    for step in (*STEP_NAMES, *COMPACTION):
         if not (metrics.get(step) and metrics[step].tasks.get("RUNNING")):
             continue
         for record in state.records_of_step(run_id, step).values():

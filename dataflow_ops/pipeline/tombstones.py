@@ -54,18 +54,21 @@ class Tombstones:
     totals: Mapping[str, Any]
 
 
-def tombstones_of(replaced: pa.Table, links: Sequence[Link], blobs: BlobStore) -> Tombstones:
+def tombstones_of(
+    replaced: pa.Table, links: Sequence[Link], index: Sequence[Link], blobs: BlobStore
+) -> Tombstones:
     """Look up what the replaced documents were.
 
     Args:
         replaced: ``supersede.tombstones`` of the run.
         links: the versions below, the lowest first.
+        index: those whose runs left the index, the lowest first: others where the lowest was compacted.
         blobs: where their shards are.
 
     Raises:
         VersionError: a shard of a version below is gone, or lacks a document.
     """
-    parts = _parts_of(replaced, links)
+    parts = _parts_of(replaced, links, index)
     rows: list[dict[str, Any]] = []
     for number, link in enumerate(links):
         mine = replaced.filter(pc.equal(parts, number))
@@ -125,10 +128,14 @@ def read_tombstones(link: Link, blobs: BlobStore) -> pa.Table:
     return pq.read_table(pa.BufferReader(data))
 
 
-def _parts_of(replaced: pa.Table, links: Sequence[Link]) -> pa.Array:
-    """Place in the chain of each replaced document's version."""
+def _parts_of(replaced: pa.Table, links: Sequence[Link], index: Sequence[Link]) -> pa.Array:
+    """Place in the chain of each replaced document's version: all that a compacted one was put together from
+    stand at its place, the lowest.
+    """
     by_alias = {}
-    for number, link in enumerate(links):
+    inside = len(index) - len(links)
+    for place, link in enumerate(index):
+        number = max(0, place - inside)
         for entry in link.manifest["lineage"]:
             chunk = entry["path"].removeprefix("lineage/part-").removesuffix(".parquet")
             by_alias[int(alias(link.part, chunk), 16)] = number
@@ -140,7 +147,7 @@ def _exported(link: Link, mine: pa.Table, blobs: BlobStore) -> dict[str, dict[st
     out = mine.filter(pc.equal(mine["fate"], "exported"))
     wanted = {d.hex() for d in out["doc_id"].to_pylist()}
     found: dict[str, dict[str, Any]] = {}
-    for shard in sorted(set(out["shard"].to_pylist())):
+    for shard in _shards_of(link, out, blobs):
         for row in _rows(f"{link.folder}/{shard}", blobs, wanted):
             one = found.setdefault(
                 row["id"], {"domain": row["domain"], "language": row["language"], "rows": 0, "tokens": 0}
@@ -154,6 +161,21 @@ def _exported(link: Link, mine: pa.Table, blobs: BlobStore) -> dict[str, dict[st
             f" {link.record.version_id}, where its lineage has them ({lost[0]}); verify that version"
         )
     return found
+
+
+def _shards_of(link: Link, out: pa.Table, blobs: BlobStore) -> list[str]:
+    """Shards that hold some exported documents; a compacted version's lineage names its own."""
+    if not link.record.is_compact or not out.num_rows:
+        return sorted(set(out["shard"].to_pylist()))
+    found: set[str] = set()
+    ids = out["doc_id"].combine_chunks()
+    for entry in link.manifest["lineage"]:
+        with blobs.open(f"{link.folder}/{entry['path']}") as file:
+            for batch in pq.ParquetFile(file).iter_batches(_BATCH, columns=["doc_id", "fate", "shard"]):
+                table = pa.Table.from_batches([batch])
+                here = pc.and_(pc.equal(table["fate"], "exported"), pc.is_in(table["doc_id"], value_set=ids))
+                found.update(table["shard"].filter(here).to_pylist())
+    return sorted(found)
 
 
 def _rows(uri: str, blobs: BlobStore, wanted: set[str]) -> Iterator[dict[str, Any]]:

@@ -7,7 +7,7 @@ run's and may have been cleared away.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,11 +17,13 @@ from dataflow_ops.engine.context import RunContext
 from dataflow_ops.engine.inputs import OutputIndex
 from dataflow_ops.errors import ConfigError, VersionError
 from dataflow_ops.pipeline.build import build_steps
-from dataflow_ops.pipeline.chain import chain_of, read_manifest
+from dataflow_ops.pipeline.chain import Link, chain_of, index_of, read_manifest
 from dataflow_ops.pipeline.home import Home
 from dataflow_ops.pipeline.reader import RunReader
+from dataflow_ops.pipeline.replaced import replaced_before
 from dataflow_ops.pipeline.session import parse_job_text
 from dataflow_ops.pipeline.tombstones import hidden_in
+from dataflow_ops.pipeline.version_states import REMOVED
 from dataflow_ops.protocols import Step
 from dataflow_ops.schema import DOC_ID, FATES
 from dataflow_ops.settings import JobSettings
@@ -49,6 +51,8 @@ class OpenVersion:
         home: where it lies.
         state: open state store.
         hidden: ids of its documents that versions above it replaced, where it is looked at from above.
+        inside: the compacted version that its documents stand in, where it is looked at through that one.
+        shards: old path -> path in ``inside``.
     """
 
     record: VersionRecord
@@ -57,11 +61,14 @@ class OpenVersion:
     home: Home
     state: StateStore
     hidden: pa.Array = field(default_factory=lambda: pa.array([], DOC_ID))
+    inside: str = ""
+    shards: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def parts(self) -> list[OpenVersion]:
         """Itself and the versions that it builds on, the lowest first: its documents are theirs together, but
-        for the hidden ones of each.
+        for the hidden ones of each. For a compacted one stand those that it was put together from: their runs
+        left all that tells about its documents.
         """
         if self.record.base is None:
             return [self]
@@ -69,10 +76,35 @@ class OpenVersion:
         hidden = hidden_in(links, self.chunks.blobs)
         found = []
         for link, ids in zip(links, hidden, strict=True):
-            run = self.state.get_run(link.record.run_id)
-            assert run is not None, "a version's run is a foreign key"
-            found.append(OpenVersion(link.record, link.manifest, run, self.home, self.state, ids))
+            found += self._behind(link, ids) if link.record.is_compact else [self._part(link, ids)]
         return found
+
+    def _behind(self, link: Link, ids: pa.Array) -> list[OpenVersion]:
+        """What a compacted version was put together from."""
+        blobs, inside = self.chunks.blobs, link.record.version_id
+        index = index_of(self.state, blobs, link.record.dataset, inside)
+        replaced = replaced_before(link, blobs, len(index))
+        shards = link.manifest["compacted"]["shards"]
+        return [
+            replace(
+                self._part(one, pa.concat_arrays([before, ids]).unique()), inside=inside, shards=shards[place]
+            )
+            for place, (one, before) in enumerate(zip(index, replaced, strict=True))
+        ]
+
+    def _part(self, link: Link, ids: pa.Array) -> OpenVersion:
+        run = self.state.get_run(link.record.run_id)
+        assert run is not None, "a version's run is a foreign key"
+        return OpenVersion(link.record, link.manifest, run, self.home, self.state, ids)
+
+    @property
+    def holder(self) -> str:
+        """The version in whose folder its documents are."""
+        return self.inside or self.record.version_id
+
+    def shard(self, path: str) -> str:
+        """Where a shard that its lineage names is in the folder of :attr:`holder`."""
+        return self.shards.get(path, path)
 
     @cached_property
     def settings(self) -> JobSettings:
@@ -92,7 +124,9 @@ class OpenVersion:
 
     @cached_property
     def lineage(self) -> dict[str, Output]:
-        """Chunk -> its lineage file, ascending."""
+        """Chunk -> its lineage file, ascending; of a removed version's, what its run wrote."""
+        if self.record.state == REMOVED:
+            return dict(OutputIndex(self.state, self.run.run_id).outputs(*LINEAGE))
         folder = f"versions/{self.record.version_id}"
         found = {}
         for entry in self.manifest["lineage"]:

@@ -134,7 +134,8 @@ class VersionShelf(AbstractContextManager["VersionShelf"]):
 
         Returns:
             ``dataset``, ``version``, ``action`` (``published``, ``promoted``, ``approved``, ``rejected``,
-            ``rolled_back``, ``removed``, ``restored``), ``who``, ``note`` and ``at`` (seconds since 1970).
+            ``rolled_back``, ``removed``, ``restored``, ``compacted``), ``who``, ``note`` and
+            ``at`` (seconds since 1970).
         """
         return [
             {
@@ -208,10 +209,13 @@ def own_documents(manifest: Mapping[str, Any]) -> int:
 def _holds(record: VersionRecord) -> dict[str, Any]:
     """What a version holds: everything, one interval, or what another holds and one interval."""
     holds = "everything" if record.base is None else f"{record.base} and {record.data_date}"
+    if record.is_compact:
+        holds = f"everything of {record.base}"
     return {
         "holds": f"increment of {record.data_date}" if record.is_increment else holds,
         "increment": record.is_increment,
-        "base": record.base or "",
+        "base": "" if record.is_compact else record.base or "",
+        "compacted_from": (record.base or "") if record.is_compact else "",
         "mode": record.mode,
         "data_date": record.data_date or "",
     }

@@ -74,8 +74,14 @@ class Kept:
         with self.db.read() as connection:
             return list(connection.execute(query).scalars())
 
-    def forget_tasks_of(self, run_id: str, older_than_s: float) -> int:
-        """Unlink an ended run from its tasks, unless it has moved again since; return from how many."""
+    def forget_tasks_of(self, run_id: str, older_than_s: float, steps: Sequence[str] | None = None) -> int:
+        """Unlink an ended run from its tasks, unless it has moved again since; return from how many.
+
+        Args:
+            run_id: which.
+            older_than_s: seconds since the run's last move.
+            steps: only from finished tasks of these; None: from all tasks.
+        """
         with self.db.write() as connection:
             self.db.lock(connection, LOCK_QUEUE)
             still = sa.select(run.c.run_id).where(
@@ -85,8 +91,11 @@ class Kept:
             )
             if connection.execute(still.with_for_update()).scalar() is None:
                 return 0
-            gone = sa.delete(run_task).where(run_task.c.run_id == run_id).returning(run_task.c.task_key)
-            return len(connection.execute(gone).all())
+            gone = sa.delete(run_task).where(run_task.c.run_id == run_id)
+            if steps is not None:
+                done = sa.exists().where(task.c.key == run_task.c.task_key, task.c.state == "SUCCESS")
+                gone = gone.where(run_task.c.step.in_(steps), done)
+            return len(connection.execute(gone.returning(run_task.c.task_key)).all())
 
     def unwanted_tasks(self, older_than_s: float, forgotten: Sequence[str] = ()) -> list[str]:
         """Keys of tasks with stored outputs that no run holds, ended so long ago.

@@ -13,7 +13,7 @@ from dataflow_ops.state.database import Database
 from dataflow_ops.state.dropped import dropped_before, subject
 from dataflow_ops.state.machine import move
 from dataflow_ops.state.outbox import emit
-from dataflow_ops.state.records import INCREMENTAL, LetterRecord
+from dataflow_ops.state.records import COMPACT, INCREMENTAL, LetterRecord
 from dataflow_ops.state.tables import dead_letter, run, run_task, task
 from dataflow_ops.state.totals import totals_void_of_task
 from dataflow_ops.state.upsert import insert_missing
@@ -294,7 +294,7 @@ def _of_newest_run() -> sa.ColumnElement[bool]:
         later.c.dataset == run.c.dataset,
         later.c.created_at > run.c.created_at,
         sa.or_(
-            later.c.mode != INCREMENTAL,
+            later.c.mode.not_in((INCREMENTAL, COMPACT)),
             sa.and_(run.c.mode == INCREMENTAL, later.c.data_date == run.c.data_date),
         ),
         came_to_step.correlate(later, run_task),

@@ -9,6 +9,8 @@ from dataflow_ops.values import Counts, DeadLetter
 
 INCREMENTAL = "incremental"
 """Mode of runs that take one interval's documents."""
+COMPACT = "compact"
+"""Mode of runs that put the versions of a chain together into one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,8 @@ class LetterRecord:
 class VersionRecord:
     """A published version of a data set; ``mode`` and ``data_date`` are those of the run that made it.
 
-    ``base`` is the version that it builds on: its documents are those of the base and its own.
+    ``base`` is the version that it builds on: its documents are those of the base and its own. Of a compacted
+    one it is the version whose documents it holds, all of them in shards of its own: nobody reads the base's.
     """
 
     dataset: str
@@ -106,6 +109,11 @@ class VersionRecord:
     def is_increment(self) -> bool:
         """Whether it holds one interval's documents and builds on nothing, so that it can't be current."""
         return self.mode == INCREMENTAL and self.base is None
+
+    @property
+    def is_compact(self) -> bool:
+        """Whether it holds the documents of its base and those below it in shards of its own."""
+        return self.mode == COMPACT
 
 
 @dataclass(frozen=True, slots=True)

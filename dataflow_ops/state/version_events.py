@@ -19,7 +19,8 @@ REJECTED = "rejected"
 ROLLED_BACK = "rolled_back"
 REMOVED = "removed"
 RESTORED = "restored"
-ONCE = frozenset({PUBLISHED})
+COMPACTED = "compacted"
+ONCE = frozenset({PUBLISHED, COMPACTED})
 """What happens to a version once, however often a killed run says it again."""
 
 
@@ -28,8 +29,8 @@ class VersionEvent:
     """One decision.
 
     ``action`` is ``published`` (by the run ``who``), ``promoted`` (a later run made it current),
-    ``approved``, ``rejected``, ``rolled_back`` (a person made it current again), ``removed`` or ``restored``
-    (a run made it again).
+    ``approved``, ``rejected``, ``rolled_back`` (a person made it current again), ``removed``, ``restored``
+    (a run made it again) or ``compacted`` (it was put together from the versions that the note names).
     """
 
     dataset: str

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from dataflow_ops.errors import VersionError
 from dataflow_ops.state.database import Database
 from dataflow_ops.state.outbox import emit
-from dataflow_ops.state.records import INCREMENTAL, VersionRecord
+from dataflow_ops.state.records import COMPACT, INCREMENTAL, VersionRecord
 from dataflow_ops.state.tables import dataset_current, dataset_version, run
 from dataflow_ops.state.upsert import insert_missing, upsert
 from dataflow_ops.state.version_events import record_event
@@ -129,8 +129,15 @@ class Versions:
             if version.is_current and state in (REJECTED, REMOVED):
                 raise VersionError(f"version {version_id} of {dataset} is current: roll back first")
             if state == REMOVED:
-                above = sa.select(_v.version_id).where(
-                    _v.dataset == dataset, _v.base == version_id, _v.state != REMOVED
+                above = (
+                    sa.select(_v.version_id)
+                    .join(run, run.c.run_id == _v.run_id)
+                    .where(
+                        _v.dataset == dataset,
+                        _v.base == version_id,
+                        _v.state != REMOVED,
+                        run.c.mode != COMPACT,  # has copies of its own
+                    )
                 )
                 builds = connection.execute(above.order_by(_v.version_id)).scalars().first()
                 if builds is not None:
@@ -145,7 +152,14 @@ class Versions:
             emit(connection, self.db, "version.state", dataset, {"version": version_id, "state": state})
 
     def set_current(
-        self, dataset: str, version_id: str, who: str = "", action: str = "", note: str = ""
+        self,
+        dataset: str,
+        version_id: str,
+        who: str = "",
+        action: str = "",
+        note: str = "",
+        *,
+        instead_of: str | None = None,
     ) -> VersionRecord:
         """Point *current* at a version, with the event for it in one transaction.
 
@@ -155,11 +169,21 @@ class Versions:
             who: who decided: a person, or a run.
             action: what to write into the version's history with it; ``""``: nothing.
             note: why.
+            instead_of: move the pointer from this version only; None: from whichever it is.
 
         Raises:
-            VersionError: no such version, it was rejected or removed, or it is an increment.
+            VersionError: no such version, it was rejected or removed, it is an increment, or another one than
+                ``instead_of`` is current; nothing was changed.
         """
         with self.db.write() as connection:
+            if instead_of is not None:
+                now = connection.execute(
+                    sa.select(dataset_current.c.version_id)
+                    .where(dataset_current.c.dataset == dataset)
+                    .with_for_update()
+                ).scalar()
+                if now != instead_of:
+                    raise VersionError(f"version {now} of {dataset} is current now, not {instead_of}")
             if action:
                 record_event(connection, self.db, dataset, version_id, action, who, note)
             return _point(connection, self.db, dataset, version_id, who)

@@ -215,6 +215,7 @@ def job_settings(settings: JobSettings) -> dict[str, Any]:
     # Label, mode and date stand in the version's id: the same content again is the same manifest.
     job["output"].pop("version")
     job["output"].pop("retention")
+    job["output"].pop("compact_after_days")
     job["sources"] = [
         {"source_id": s.source_id, "kind": s.kind, "domain": s.domain} for s in settings.sources
     ]

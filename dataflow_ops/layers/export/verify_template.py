@@ -69,9 +69,7 @@ def main() -> int:
     """Run every check."""
     parser = argparse.ArgumentParser(description="Checks that a version of a data set is whole.")
     parser.add_argument("folder", nargs="?", type=Path, default=Path(__file__).resolve().parent)
-    parser.add_argument(
-        "--ids-per-pass", type=int, default=5_000_000, help="documents held in memory at once"
-    )
+    parser.add_argument("--ids-per-pass", type=int, default=5_000_000, help="documents held in memory")
     parser.add_argument("--only-this", action="store_true", help="don't check the versions below it")
     options = parser.parse_args()
     try:
@@ -79,8 +77,8 @@ def main() -> int:
     except (OSError, ValueError, KeyError) as e:
         print(f"a manifest can't be read: {e}")
         return 1
-    numbers = range(len(chain) - 1 if options.only_this else 0, len(chain))
-    good = [check_version(chain[: number + 1], options.ids_per_pass) for number in numbers]
+    first = len(chain) - 1 if options.only_this else 0
+    good = [check_version(chain[: n + 1], options.ids_per_pass) for n in range(first, len(chain))]
     return 0 if all(good) else 1
 
 
@@ -93,10 +91,8 @@ def versions(folder: Path) -> Chain:
         if expected and hashlib.sha256(data).hexdigest() != expected:
             raise ValueError(f"{at.name} is not the version that {chain[0][0].name} builds on")
         manifest = json.loads(data)
-        if manifest.get("format") != FORMAT:
-            raise ValueError(
-                f"{at.name} has format {manifest.get('format')!r}; this verify.py knows {FORMAT}"
-            )
+        if (found := manifest.get("format")) != FORMAT:
+            raise ValueError(f"{at.name} has format {found!r}; this verify.py knows {FORMAT}")
         chain.insert(0, (at, manifest))
         if not manifest.get("base"):
             return chain
@@ -112,6 +108,8 @@ def check_version(chain: Chain, per_pass: int) -> bool:
     sound &= check_hashes(root, manifest["lineage"], "lineage: SHA-256 and size", report)
     if manifest.get("base"):
         sound &= check_hashes(root, [manifest["tombstones"]], "tombstones: SHA-256 and size", report)
+    if manifest.get("compacted"):
+        sound &= check_hashes(root, [manifest["compacted"]["replaced"]], "replaced: SHA-256 and size", report)
     check_steps(manifest, report)
     check_totals(manifest, report)
     if sound:
@@ -164,9 +162,7 @@ def check_steps(manifest: dict[str, Any], report: Report) -> None:
         if found > expected or (found < expected and not lost):
             problems.append(f"{name}: {found:,} records in, but parse handed on {expected:,}")
     if "label" in steps and "plan" in steps and steps["plan"]["in"] != steps["label"]["kept"]:
-        problems.append(
-            f"plan: {steps['plan']['in']:,} records in, but label kept {steps['label']['kept']:,}"
-        )
+        problems.append(f"plan: {steps['plan']['in']:,} in, but label kept {steps['label']['kept']:,}")
     report.add("steps: records in = records accounted for", len(manifest["steps"]), problems)
 
 
@@ -324,6 +320,10 @@ def one_pass(
                 if fate == "rejected":
                     by_step[step] = by_step.get(step, 0) + 1
     seen["survivors"] += len(awaited)
+    if manifest.get("compacted"):  # duplicates of what was replaced stay removed
+        gone = pq.read_table(root / manifest["compacted"]["replaced"]["path"])["doc_id"]
+        replaced = set(gone.filter(ids.binary(gone)).to_pylist())
+        awaited = [(doc, survivor) for doc, survivor in awaited if survivor not in replaced]
     others = pa.array(sorted({s for _, s in awaited if s and s not in known}), pa.binary())
     below = {d: fate for i in range(len(chain) - 1) for d, fate in living(chain, i, others).items()}
     for doc_id, survivor in awaited:

@@ -65,7 +65,9 @@ function Line({ version, tones, most, open, onToggle }) {
         text({ fontSize: "xs", color: "fg.muted" }, f.time(version.published_at)),
         text(
           { fontSize: "xs", color: "fg.muted" },
-          version.mode === "incremental" ? t("run.day", { day: version.data_date }) : t("mode.full"),
+          version.mode === "incremental"
+            ? t("run.day", { day: version.data_date })
+            : t(version.mode === "compact" ? "mode.compact" : "mode.full"),
         ),
       ),
       h(Name, { length: 52, fontWeight: "medium", display: "block", mt: 0.5 }, version.version),

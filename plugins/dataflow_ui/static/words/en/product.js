@@ -53,6 +53,7 @@ export default {
   "drift_measure.tokens": "share of tokens",
   "event.approved": "approved",
   "event.built": "built, waits for approval:",
+  "event.compacted": "put together:",
   "event.increment": "published as an increment:",
   "event.promoted": "made current",
   "event.published": "published",

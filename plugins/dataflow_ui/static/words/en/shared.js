@@ -41,6 +41,7 @@ export default {
   "layer_state.paused": "paused",
   "layer_state.running": "running",
   "layer_state.waiting": "not begun",
+  "mode.compact": "compaction",
   "mode.full": "full run",
   "mode.incremental": "incremental run",
   "progress.layer": "{layer} {progress}",

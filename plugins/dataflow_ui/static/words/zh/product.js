@@ -53,6 +53,7 @@ export default {
   "drift_measure.tokens": "词元占比",
   "event.approved": "批准了",
   "event.built": "构建了（等待审批）",
+  "event.compacted": "合并得到",
   "event.increment": "作为增量发布了",
   "event.promoted": "设为当前",
   "event.published": "发布了",

@@ -38,6 +38,7 @@ export default {
   "layer_state.paused": "已暂停",
   "layer_state.running": "运行中",
   "layer_state.waiting": "未开始",
+  "mode.compact": "版本合并",
   "mode.full": "全量运行",
   "mode.incremental": "增量运行",
   "progress.layer": "{layer} {progress}",

@@ -1,0 +1,52 @@
+"""``dataflow versions compact``: what it is given, and what it prints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.cli.conftest import Dataflow
+from tests.pipeline.growing import TEXTS, Growing, first_day
+
+
+def test_a_job_or_a_version_is_compacted_and_all_commands_work_on_it(
+    dataflow: Dataflow, tmp_path: Path
+) -> None:
+    made = Growing(tmp_path)
+    first = first_day(made)
+    alone = dataflow("versions", "compact", "--home", made.home, "--json").json
+    assert (alone["state"], alone["version"]) == ("SUCCEEDED", first)
+    assert "nothing to put together" in alone["message"]
+    made.put("new.md", TEXTS[20])
+    second = made.day(2)
+    day, kept = second.version_id, second.facts["documents"]
+    wrong = dataflow("versions", "compact", "v9", "--home", made.home)
+    assert (wrong.code, wrong.out) == (1, "")
+    assert wrong.err.startswith("error: 'v9' is no version here")
+    absent = dataflow("versions", "compact", "absent.yaml", "--home", made.home)
+    assert absent.code != 0
+    assert "no job file" in absent.err
+    said = dataflow("versions", "compact", made.job, "--home", made.home, "--workers", "0", "--json")
+    assert said.code == 0, said.err
+    assert (said.json["current"], said.json["from"]) == (True, [first, day])
+    name = said.json["version"]
+    [row] = [r for r in dataflow("versions", "list", "--home", made.home, "--json").json if r["current"]]
+    assert (row["version"], row["holds"], row["compacted_from"]) == (name, f"everything of {day}", day)
+    shown = dataflow("versions", "show", "--home", made.home, "--json").json
+    assert (shown["documents"], len(shown["folders"]), shown["fates"]["exported"]) == (kept, 1, kept)
+    assert "compacted" in dataflow("versions", "history", "--home", made.home).out
+    assert dataflow("versions", "verify", "--home", made.home).code == 0
+    assert Path(dataflow("report", "--home", made.home).out.strip()).is_file()
+    run = dataflow("status", "--home", made.home, "--json").json
+    assert [step["step"] for step in run["steps"]] == ["weigh", "pack", "trace"]
+    assert dataflow("audit", "--home", made.home, "--json").code == 0
+    [found] = dataflow("find", "new.md", "--by", "url", "--home", made.home, "--json").json["results"]
+    assert found["version"] == name
+    assert (made.home / "versions" / name / found["shard"]).is_file()
+    text = dataflow("find", "--file", made.root / "docs" / "new.md", "--home", made.home, "--json").json
+    assert [(r["path"], r["exact"]) for r in text["results"]] == [("new.md", True)]
+    told = dataflow("lineage", found["doc_id"], "--home", made.home)
+    assert told.code == 0
+    assert "exported" in told.out
+    same = dataflow("diff", day, name, "--home", made.home, "--json").json["documents"]
+    assert (same["added"], same["removed"], same["same"]) == (0, 0, kept)
+    assert dataflow("versions", "compact", "--home", made.home).out.strip().endswith("to put together.")
