@@ -5,40 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dataflow_ops.engine.runner import TaskOutcome
 from dataflow_ops.errors import ConfigError, DataFlowError
+from dataflow_ops.pipeline.bundles import LogReporter
 from dataflow_ops.pipeline.chain import records_below
 from dataflow_ops.pipeline.home import Home
 from dataflow_ops.pipeline.session import parse_job_text
-from dataflow_ops.pipeline.tally import StepReport
 from dataflow_ops.state.records import COMPACT, VersionRecord
 from dataflow_ops.state.store import StateStore
 
 _RUNS = 50
-
-
-class LogReporter:
-    """Hears of progress and passes on the notes.
-
-    Args:
-        log: told of them.
-    """
-
-    def __init__(self, log: Callable[[str], Any]) -> None:
-        self._log = log
-
-    def step_planned(self, step: str, tasks: int, skipped: int) -> None:
-        """See the protocol."""
-
-    def task_ended(self, step: str, outcome: TaskOutcome) -> None:
-        """See the protocol."""
-
-    def step_ended(self, report: StepReport) -> None:
-        """See the protocol."""
-
-    def note(self, message: str) -> None:
-        """See the protocol."""
-        self._log(message)
 
 
 def long_chains(state: StateStore) -> list[tuple[VersionRecord, int]]:

@@ -181,6 +181,30 @@ class KeptContract(StoreCase):
         with pytest.raises(VersionError, match="nothing can build on it"):
             store.add_version("web", "d2", "m4", "u", "i1", "PUBLISHED", "v1")
 
+    def test_a_compacted_version_needs_no_folder_of_others(self, store: StateStore) -> None:
+        store.create_run("c1", "web", "job", "compact", "{}", "2026-01-02")
+        store.create_run("i1", "web", "job", "incremental", "{}", "2026-01-02")
+        store.add_version("web", "v1", "m1", "u", "r1", "PUBLISHED")
+        store.add_version("web", "d1", "m2", "u", "i1", "PUBLISHED", "v1")
+        made = store.add_version("web", "c1", "m3", "u", "c1", "AWAITING_APPROVAL", "d1")
+        assert (made.is_compact, made.is_increment, made.base) == (True, False, "d1")
+        store.set_current("web", "d1", "i1")
+        with pytest.raises(VersionError, match="d1 of web is current now, not v1"):
+            store.set_current("web", "c1", "c1", "published", "no", instead_of="v1")
+        assert store.version_events() == [], "nothing happened"
+        assert store.set_current("web", "c1", "c1", "published", "yes", instead_of="d1").is_current
+        assert [event.note for event in store.version_events()] == ["yes"]
+        store.set_version_state("web", "d1", "REMOVED")
+        store.set_version_state("web", "v1", "REMOVED")
+
+    def test_a_run_lets_go_of_some_steps_alone(self, store: StateStore) -> None:
+        self._ran(store, "r1", "a")
+        self._age(store)
+        assert store.forget_tasks_of("r1", HOUR, ["export"]) == 0
+        assert store.forget_tasks_of("r1", 20 * HOUR, ["parse"]) == 0, "too young"
+        assert store.forget_tasks_of("r1", HOUR, ["parse"]) == 1
+        assert store.forget_tasks_of("r1", HOUR, ["parse"]) == 0
+
     def test_settings_of_a_run_change_once(self, store: StateStore) -> None:
         before = store.create_run("i1", "web", "job", "incremental", '{"a": 1}', "2026-01-02").settings
         assert store.change_settings("i1", before, '{"a": 2}').settings == '{"a": 2}'

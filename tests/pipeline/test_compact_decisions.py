@@ -1,0 +1,177 @@
+"""Who decides what becomes of a compacted version, and days and runs beside a compaction."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dataflow_ops.errors import VersionError
+from dataflow_ops.pipeline.bundles import finish_run, run_bundle, start_run
+from dataflow_ops.pipeline.flow import STEPS
+from dataflow_ops.pipeline.home import open_home
+from dataflow_ops.pipeline.maintenance import maintain
+from dataflow_ops.pipeline.versions import VersionBook
+from tests.pipeline.compacting import chain, compacted, current, later, once, twin
+from tests.pipeline.growing import TEXTS, Growing
+from tests.pipeline.inside import At, published
+
+pytestmark = pytest.mark.xdist_group("compact")
+
+
+def test_twice_is_once_and_the_bytes_do_not_depend_on_workers(tmp_path: Path) -> None:
+    made = chain(tmp_path)
+    old, other = current(made), twin(made)
+    one, two = compacted(made), compacted(other, workers=2)
+    assert published(made.home) == published(other.home)
+    assert one.version_id == two.version_id
+    assert compacted(made).message.endswith("there is nothing to put together.")
+    with made.state() as state:
+        assert len([run for run in state.list_runs() if run.mode == "compact"]) == 1
+    history = [(e["action"], e["version"]) for e in _events(made)]
+    assert history[:2] == [("published", one.version_id), ("compacted", one.version_id)]
+    assert old in next(e["note"] for e in _events(made) if e["action"] == "compacted")
+
+
+def _events(made: Growing) -> Iterable[dict[str, Any]]:
+    with VersionBook(open_home(made.home, create=False)) as book:
+        return book.events()
+
+
+def test_a_persons_rollback_wins_and_the_day_after_builds_on_the_old_version(tmp_path: Path) -> None:
+    made = chain(tmp_path)
+    old, other = current(made), twin(made)
+    done = compacted(made)
+    with VersionBook(open_home(made.home, create=False)) as book:
+        assert book.rollback(old, who="li", note="no") == old
+    again = compacted(made)
+    assert (again.version_id, again.current) == (done.version_id, False)
+    assert "li chose" in again.message
+    assert current(made) == old
+    later(made)
+    day = made.day(5)
+    assert (day.current, day.facts["base"]) == (True, old)
+    assert made.fates(day.version_id) == other.fates(other.day(5).version_id)
+
+
+def test_what_became_current_meanwhile_stays_and_a_person_is_asked(tmp_path: Path) -> None:
+    made = chain(tmp_path)
+    old = current(made)
+
+    def full() -> None:
+        assert made.run(date="2026-11-05", set=["output.version=h"], promote=True).current
+
+    done = compacted(made, hooks=At("before pointer publish", full))
+    assert (done.state, done.current) == ("AWAITING_APPROVAL", False)
+    assert "is current now" in done.message
+    assert "-full-" in current(made)
+    with VersionBook(open_home(made.home, create=False)) as book:
+        [row] = [v for v in book.list() if v["version"] == done.version_id]
+        assert (row["state"], row["current"]) == ("WAITING", False)
+        assert "is current now" in row["waits"]
+        book.approve(done.version_id, who="li")
+    assert current(made) == done.version_id
+    made.verify(done.version_id)
+    assert made.fates(done.version_id) == made.fates(old)
+
+
+def test_days_wait_while_versions_are_put_together(tmp_path: Path) -> None:
+    made = chain(tmp_path)
+    seen = []
+
+    def look() -> None:
+        with made.state() as state:
+            gate = state.lease("grows", "dedup", "")
+            seen.append(gate is not None and gate.held and "-compact-" in gate.owner)
+
+    compacted(made, hooks=At("before commit pack", look))
+    assert seen
+    assert all(seen)
+    later(made)
+    assert made.day(5).current
+
+
+def test_what_waits_or_was_rejected_is_not_compacted(tmp_path: Path) -> None:
+    made = chain(tmp_path)
+    made.put("fresh.md", TEXTS[40])
+    waits = made.day(5, promote=False)
+    with pytest.raises(VersionError, match="waits for a person"):
+        compacted(made, waits.version_id)
+    with VersionBook(open_home(made.home, create=False)) as book:
+        book.reject(waits.version_id)
+    with pytest.raises(VersionError, match="is rejected"):
+        compacted(made, waits.version_id)
+
+
+def test_maintenance_does_it_when_the_job_says_so(tmp_path: Path) -> None:
+    made = chain(tmp_path)
+    old, told = current(made), []
+    home = open_home(made.home)
+    assert maintain(home, log=told.append)["compacted"] == []
+    job = made.job.read_text(encoding="utf-8").replace("shards: 2", "shards: 2, compact_after_days: 4")
+    made.job.write_text(job, encoding="utf-8")
+    made.put("fresh.md", TEXTS[40])
+    day = made.day(5)
+    assert maintain(home, dry_run=True, log=told.append)["compacted"] == [day.version_id]
+    assert current(made) == day.version_id != old
+    assert maintain(home, log=told.append)["compacted"] == [day.version_id]
+    assert "-compact-" in current(made)
+    assert maintain(home, log=told.append)["compacted"] == []
+    with VersionBook(home) as book:
+        book.rollback(day.version_id)
+    assert maintain(home, log=told.append)["compacted"] == [], "a person went back: it stays so"
+    assert current(made) == day.version_id
+
+
+def test_two_at_a_time_are_one(tmp_path: Path) -> None:
+    made = chain(tmp_path)
+    reference = twin(made, "reference")
+    compacted(reference)
+    with ThreadPoolExecutor(2) as pool:
+        one, two = pool.map(lambda _: once(made.home), range(2))
+    assert one["version"] == two["version"] == current(made)
+    assert published(made.home) == published(reference.home)
+
+
+def test_a_day_under_way_builds_on_the_compacted_version_and_full_runs_still_see_drift(
+    tmp_path: Path,
+) -> None:
+    made = chain(tmp_path)
+    old, other = current(made), twin(made)
+    later(made)
+    names: list[str] = []
+
+    def meanwhile() -> None:
+        if not names:
+            names.append(compacted(made).version_id)
+
+    day, plain = made.day(5, hooks=At("before commit sign", meanwhile)), other.day(5)
+    assert (day.current, day.facts["base"], plain.facts["base"]) == (True, names[0], old)
+    assert made.fates(day.version_id) == other.fates(plain.version_id)
+    against = []
+    for one in (made, other):
+        done = one.run(date="2026-11-06")
+        assert done.current
+        report = json.loads((one.home / "versions" / done.version_id / "report.json").read_text())
+        against.append(report["drift_against"])
+    assert against[0] is not None
+    assert against[0] == against[1]
+
+
+def test_orchestrated_days_build_on_a_compacted_version(tmp_path: Path) -> None:
+    made = chain(tmp_path)
+    other = twin(made)
+    done = compacted(made)
+    later(made)
+    quiet: dict[str, Any] = {"log": lambda _: None}
+    begin: dict[str, Any] = {"mode": "incremental", "run_id": "r", "data_date": "2026-11-05"}
+    start_run(made.job, made.home, **begin, **quiet)
+    for step, _, _ in STEPS[1:]:
+        run_bundle(made.home, step, {"run_id": "r", "until": None, "index": 0, "of": 1}, 0, **quiet)
+    day = finish_run(made.home, "r", None, promote=True, **quiet)
+    assert (day["current"], day["base"]) == (True, done.version_id)
+    assert made.fates(day["version"]) == other.fates(other.day(5).version_id)
