@@ -19,9 +19,10 @@ from dataflow_ops.airflow.retry import OnlyWhereItHelps
 DAG_ID = "dataflow_maintenance"
 _DOC = """
 Removes what nobody needs any more: temporary and staging files past their grace period, versions past their
-retention; rolls state up. With *dry run* it only says in the log what it would do.
+retention; compacts current versions that build on many days, where a job says so
+(`output.compact_after_days`); rolls state up. With *dry run* it only says in the log what it would do.
 
-清理过期的临时文件和旧版本，并汇总状态。勾选试运行则只在日志中列出。
+清理过期的临时文件和旧版本，按作业设置合并版本链（`output.compact_after_days`），并汇总状态。勾选试运行则只在日志中列出。
 
 In a terminal: `dataflow maintenance`, `dataflow maintenance --dry-run`
 """

@@ -65,12 +65,14 @@ class Chain:
     Attributes:
         links: the versions as somebody reads them, the lowest first.
         hidden: for each the ids of its documents that later ones replaced.
+        hidden_text: the same as shards write them.
         shards: in the order of the compacted rows: by partition, then version, then name.
         lineage: by version, then name.
     """
 
     links: tuple[Link, ...]
     hidden: tuple[pa.Array, ...]
+    hidden_text: tuple[pa.Array, ...]
     shards: tuple[SourceFile, ...]
     lineage: tuple[SourceFile, ...]
 
@@ -107,7 +109,8 @@ def load_chain(state: StateStore, blobs: BlobStore, settings: JobSettings) -> Ch
         for entry in sorted(link.manifest["lineage"], key=lambda entry: str(entry["path"]))
     ]
     ordered = sorted(shards, key=lambda file: (file.folder, file.place, file.path))
-    return Chain(tuple(links), tuple(hidden), tuple(ordered), tuple(lineage))
+    text = [pa.array([doc.hex() for doc in ids.to_pylist()], pa.string()) for ids in hidden]
+    return Chain(tuple(links), tuple(hidden), tuple(text), tuple(ordered), tuple(lineage))
 
 
 def _file(link: Link, place: int, entry: Mapping[str, Any]) -> SourceFile:
@@ -140,7 +143,7 @@ def living_rows(root: Path, chain: Chain, file: SourceFile) -> Iterator[pa.Table
         BaseDamaged: it is not what was published, or has other columns.
     """
     path = _checked(root, file)
-    hidden = pa.array([doc.hex() for doc in chain.hidden[file.place].to_pylist()], pa.string())
+    hidden = chain.hidden_text[file.place]
     for table in EXPORTERS[file.format].read(path):
         if set(table.column_names) != set(EXPORTED.names):
             raise BaseDamaged(
