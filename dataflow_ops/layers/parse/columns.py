@@ -43,9 +43,15 @@ class Made:
 
 
 def documents(batch: RowBatch, file: SourceFile, rules: TextRules, limits: Limits) -> Made | None:
-    """Make what can be made of a batch; None where each record must be looked at by itself."""
+    """Make what can be made of a batch; None where most records must be looked at by themselves."""
     rows, options = batch.rows, file.options
     if rules.lower_case:
+        return None
+    text = rows.column(options.text_field).cast(pa.large_string())
+    data, offsets = string_buffers(pc.fill_null(text, ""))
+    flags, chars = stored.scan(data, offsets)
+    whole = _is_stored_as_is(data, offsets, flags, chars, rules, limits)
+    if 2 * int(whole.sum()) < len(whole):
         return None
     names = set(rows.schema.names)
     used = {options.text_field, options.id_field, options.url_field}
@@ -56,10 +62,6 @@ def documents(batch: RowBatch, file: SourceFile, rules: TextRules, limits: Limit
         title = _title(rows, used)
     except _NeedsRepairError:
         return None
-    text = rows.column(options.text_field).cast(pa.large_string())
-    data, offsets = string_buffers(pc.fill_null(text, ""))
-    flags, chars = stored.scan(data, offsets)
-    whole = _is_stored_as_is(data, offsets, flags, chars, rules, limits)
     positions = np.arange(rows.num_rows, dtype=np.int64) + batch.position
     identities = [schema.doc_id(file.source_id, file.path, p) for p in positions.tolist()]
     given: dict[str, Any] = {

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
+
+import pyarrow as pa
 
 from dataflow_ops.errors import DocumentError
 
@@ -110,6 +112,13 @@ class RowBatch:
     def after(self, count: int) -> RowBatch:
         """Without the first so many."""
         return RowBatch(self.position + count, self.rows.slice(count), self.media_type, self.size)
+
+    def records(self, which: Sequence[int] | None = None) -> Iterator[RawRecord]:
+        """Some of the records, ascending, or all of them, one by one."""
+        rows = self.rows if which is None else self.rows.take(pa.array(which, pa.int64()))
+        at = range(self.rows.num_rows) if which is None else which
+        for i, fields in zip(at, rows.to_pylist(), strict=True):
+            yield RawRecord(self.position + i, fields, self.media_type, self.size)
 
 
 Item = RawRecord | BadRecord | Skipped | RowBatch

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from dataflow_ops import schema
@@ -45,19 +48,41 @@ class RowBuilder:
         for mark in filter(None, rows[0][14].split(",")):
             self._count(f"repaired.{mark}")
 
-    def add_whole(self, documents: pa.Table, size: int, chars: int) -> None:
-        """Add documents that are one record each.
+    @property
+    def open_documents(self) -> int:
+        """Documents added one by one since the last batch."""
+        return len(self._documents)
+
+    def begin_batch(self) -> None:
+        """The documents added from here on are of one batch, until :meth:`end_batch`."""
+        self._close_documents()
+
+    def end_batch(
+        self, documents: pa.Table, whole: npt.NDArray[np.bool_], ends: Sequence[int], size: int, chars: int
+    ) -> None:
+        """Add the whole records of a batch; what its others gave meanwhile takes its place among them.
 
         Args:
-            documents: ``schema.DOCUMENTS``.
+            documents: ``schema.DOCUMENTS``, one for each record of the batch; only the whole ones count.
+            whole: which records those are.
+            ends: for each other record, :attr:`open_documents` after it was added.
             size: bytes that each record took up.
-            chars: characters of all their texts.
+            chars: characters of the texts of the whole ones.
         """
-        self._close_documents()
+        n = len(whole)
+        if not whole.all():
+            counts, first = np.ones(n, np.int64), np.arange(n)
+            bounds = np.array([0, *ends])
+            counts[~whole], first[~whole] = np.diff(bounds), bounds[:-1] + n
+            # 0, 1, … within the documents of each record.
+            within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+            both = pa.concat_tables([documents, _table(self._documents, schema.DOCUMENTS)])
+            documents = both.take(pa.array(np.repeat(first, counts) + within))
+            self._documents = []
         self._tables.append(documents)
         self._table_rows += documents.num_rows
-        self._kept += documents.num_rows
-        self._bytes += size * documents.num_rows
+        self._kept += int(whole.sum())
+        self._bytes += size * int(whole.sum())
         self.text_bytes += chars * 2
 
     def add_reject(self, origin: Origin, reject: Reject, size: int) -> None:

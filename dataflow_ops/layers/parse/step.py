@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 import unicodedata
 from collections.abc import Iterator, Mapping
@@ -23,7 +22,6 @@ from dataflow_ops.layers.parse.parsers import BY_NAME, HTML_EXTRACTORS, parser_o
 from dataflow_ops.layers.parse.parsers import record as records_parser
 from dataflow_ops.layers.parse.parsers.base import Hints, ParsedDocument, Parser
 from dataflow_ops.layers.parse.readers import VERSIONS, reader_of
-from dataflow_ops.layers.parse.readers.parquet import records_of
 from dataflow_ops.layers.parse.records import (
     BadRecord,
     Item,
@@ -250,26 +248,20 @@ class ParseStep:
                 self._finish(read.file, item, parser, hints, origin, guarded, builder)
 
     def _add_batch(self, file: SourceFile, batch: RowBatch, builder: RowBuilder) -> None:
-        """Add records side by side: those that are whole as they lie, between them the others one by one."""
+        """Add records side by side: those that are whole as they lie at once, the others one by one."""
         from dataflow_ops.layers.parse import columns  # loads numba: not where there are no tables to read
 
         made = columns.documents(batch, file, self._rules, self._limits)
-        whole = np.zeros(batch.rows.num_rows, bool) if made is None else made.whole
-        # Runs of rows that go the same way; the last bound is the end.
-        bounds = [0, *(np.flatnonzero(whole[1:] != whole[:-1]) + 1).tolist(), len(whole)]
-        for start, end in itertools.pairwise(bounds):
-            if made is not None and whole[start]:
-                chars = int(made.chars[start:end].sum())
-                builder.add_whole(made.documents.slice(start, end - start), batch.size, chars)
-                continue
-            rows, first = batch.rows.slice(start, end - start), batch.position + start
-            for item in records_of(rows, first, batch.media_type, batch.size):
-                read = _Read(file, item, 0)
-                parser, hints, origin = self._plan(read)
-                if isinstance(item, BadRecord):
-                    builder.add_dead(origin, item.error, item.size)
-                else:
-                    self._finish(file, item, parser, hints, origin, None, builder)
+        others = None if made is None else np.flatnonzero(~made.whole).tolist()
+        builder.begin_batch()
+        ends = []
+        for item in batch.records(others):
+            parser, hints, origin = self._plan(_Read(file, item, 0))
+            self._finish(file, item, parser, hints, origin, None, builder)
+            ends.append(builder.open_documents)
+        if made is not None:
+            chars = int(made.chars[made.whole].sum())
+            builder.end_batch(made.documents, made.whole, ends, batch.size, chars)
 
     def _plan(self, read: _Read) -> tuple[Parser | None, Hints, Origin]:
         """Which parser reads an item, what it is told, and where the item comes from."""

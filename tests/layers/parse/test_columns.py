@@ -32,7 +32,11 @@ ODD = [
     "\U0001f600",
     "a",
 ]
-texts = st.lists(st.sampled_from(ODD) | st.characters(exclude_categories=["Cs"]), max_size=6).map("".join)
+texts = (
+    st.lists(st.sampled_from(ODD) | st.characters(exclude_categories=["Cs"]), max_size=6).map("".join)
+    | st.text(" \n\u2003\u3000", max_size=3)
+    | st.just("n\x00l")
+)
 values: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
     "id": (pa.int64(), st.integers(-(2**63), 2**63 - 1)),
     "url": (pa.string(), texts),
@@ -49,15 +53,18 @@ values: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
 @st.composite
 def tables(draw: st.DrawFn) -> pa.Table:
     n = draw(st.integers(1, 12))
-    # Mostly plain rows, or no batch would be read by columns.
-    plain = st.sampled_from(["a text", "中文", "x"])
-    column = st.lists(st.none() | plain | plain | texts, min_size=n, max_size=n)
-    made = {"text": pa.array(draw(column), draw(st.sampled_from([pa.string(), pa.large_string()])))}
-    for name in draw(st.lists(st.sampled_from(sorted(values)), unique=True)):
+    # Few odd ones among plain ones, or no batch would be read by columns.
+    rows = draw(st.lists(st.sampled_from(["a text", "中文", "x"]), min_size=n, max_size=n))
+    for at in draw(st.lists(st.integers(0, n - 1), max_size=n // 3 + 1)):
+        rows[at] = draw(st.none() | texts)
+    made = {"text": pa.array(rows, draw(st.sampled_from([pa.string(), pa.large_string()])))}
+    for name in draw(st.lists(st.sampled_from(sorted(values)), unique=True, max_size=3)):
         kind, of = values[name]
-        plainly = st.just("v") if of is texts else of
-        drawn = draw(st.lists(st.none() | draw(st.sampled_from([of, plainly])), min_size=n, max_size=n))
-        made[name] = pa.array(drawn, kind)
+        usual = {pa.null(): None, pa.bool_(): True}.get(kind, "v" if of is texts else 1)
+        column: list[Any] = [usual] * n
+        for at in draw(st.lists(st.integers(0, n - 1), max_size=2)):
+            column[at] = draw(st.none() | of)
+        made[name] = pa.array(column, kind)
     return pa.table(made)
 
 

@@ -39,7 +39,7 @@ def read_parquet(file: SourceFile, raw: HashedReader) -> Iterator[Item]:
             if _suits(batch, file.options):
                 yield RowBatch(row, batch, file.media_type, _share(batch))
             else:
-                yield from records_of(batch, row, file.media_type, _share(batch))
+                yield from _rows(batch, row, file)
             row += batch.num_rows
     except (pa.ArrowException, OSError) as e:
         raise UnreadableFile(f"not readable as Parquet from row {row} on: {_first_line(e)}", row) from e
@@ -74,17 +74,10 @@ def _is_simple(kind: Any) -> bool:
     )
 
 
-def records_of(batch: Any, first: int, media_type: str, share: int) -> Iterator[RawRecord | BadRecord]:
-    """The rows of a batch one by one.
-
-    Args:
-        batch: pyarrow RecordBatch.
-        first: position of its first row.
-        media_type: of the file.
-        share: bytes that each row took up.
-    """
+def _rows(batch: Any, first: int, file: SourceFile) -> Iterator[Item]:
     names: list[str] = batch.schema.names
     columns = [_values(batch.column(i)) for i in range(len(names))]
+    share = _share(batch)
     for i in range(batch.num_rows):
         record: dict[str, object] = {}
         error: UndecodableText | None = None
@@ -95,9 +88,9 @@ def records_of(batch: Any, first: int, media_type: str, share: int) -> Iterator[
                 break
             record[name] = value
         if error is not None:
-            yield BadRecord(first + i, error, media_type, share)
+            yield BadRecord(first + i, error, file.media_type, share)
         else:
-            yield RawRecord(first + i, record, media_type, share)
+            yield RawRecord(first + i, record, file.media_type, share)
 
 
 def _share(batch: Any) -> int:
