@@ -28,6 +28,7 @@ import pyarrow as pa
 from dataflow_ops.job_file import parse_job
 from dataflow_ops.kernels.bands import mix_rows
 from dataflow_ops.layers.dedup import columns, identity
+from dataflow_ops.layers.dedup.confirm import ConfirmStep
 from dataflow_ops.layers.dedup.exact import ExactStep
 from dataflow_ops.layers.dedup.match import MatchStep
 from dataflow_ops.layers.dedup.unite import UniteStep
@@ -153,6 +154,22 @@ def buckets(first: int, last: int) -> pa.Table:
     return pa.table([hashed(n // FAMILY, 11), chunk, row], schema=columns.BUCKETS)
 
 
+def members(first: int, last: int) -> pa.Table:
+    """Families of near copies of their first members, in order of address."""
+    n = np.arange(first, last)
+    (root_chunk, root_row), (chunk, row) = address(n - n % FAMILY), address(n)
+    heads = {"root_chunk": root_chunk, "root_row": root_row, "node_chunk": chunk, "node_row": row}
+    return table(document(n, n) | heads | {"block": np.zeros(len(n), np.int64)}, columns.MEMBERS)
+
+
+def links(first: int, last: int) -> pa.Table:
+    """From the first of each family to the others."""
+    n = np.arange(first, last)
+    n = n[n % FAMILY > 0]
+    root, other = address(n - n % FAMILY), address(n)
+    return pa.table([*root, *root, *other, 0.8 + (n % 17) / 100], schema=columns.LINKS)
+
+
 @dataclass(frozen=True)
 class Case:
     """A step and what it reads."""
@@ -166,6 +183,7 @@ CASES = {
     "exact": Case(ExactStep(JOB), {("sign", "keys"): keys}),
     "match": Case(MatchStep(JOB), {("sign", "bands"): bands}),
     "verify": Case(VerifyStep(JOB), {("match", "buckets"): buckets, ("gather", "texts"): texts}, 4096),
+    "confirm": Case(ConfirmStep(JOB), {("unite", "members"): members, ("unite", "links"): links}),
     "unite": Case(
         UniteStep(JOB),
         {("verify", "edges"): edges, ("verify", "nodes"): nodes, ("exact", "groups"): groups},

@@ -19,6 +19,7 @@ from dataflow_ops.errors import ConservationError
 from dataflow_ops.kernels.arrow import I64, U32, U64
 from dataflow_ops.kernels.unionfind import Parents, join, settle
 from dataflow_ops.layers.dedup import columns, spill
+from dataflow_ops.layers.dedup.addresses import Known, numbered
 from dataflow_ops.layers.dedup.textfile import TextFile
 from dataflow_ops.protocols import Side
 from dataflow_ops.values import StepResult
@@ -69,29 +70,27 @@ class Parts:
         self._side, self._share = side, share
         self._texts = spill.Spill(side, share)
         self._buckets = spill.Spill(side, share)
-        self._chunks: U64 = np.empty(0, np.uint64)
-        self._ids: I64 = np.empty(0, np.int64)
         self._given = 0
 
     def sort_out(self, buckets: Callable[[], Iterable[pa.Table]], texts: Iterable[pa.Table]) -> None:
         """Take the buckets, which are read three times, then the texts; both by producer."""
-        self._know(buckets())
-        kind: Any = np.int32 if len(self._ids) < 1 << 31 else np.int64
-        whole: Parents = np.arange(len(self._ids)).astype(kind)
+        known = self._known_of(buckets())
+        kind: Any = np.int32 if len(known.ids) < 1 << 31 else np.int64
+        whole: Parents = np.arange(len(known.ids)).astype(kind)
         for table in buckets():
             starts, sizes = _lists(table)
-            at, _ = self._find(table)
+            at, _ = known.find(*_address(table))
             join(whole, np.repeat(at[starts], sizes).astype(kind), at.astype(kind))
         settle(whole)
         lists = 0
         for table in buckets():
             number = list_numbers([table]) + lists
             lists = int(number[-1]) + 1
-            at, _ = self._find(table)
+            at, _ = known.find(*_address(table))
             self._buckets.add(table.append_column(_LIST, pa.array(number)), whole[at].astype(np.uint64))
         place = 0
         for table in texts:
-            at, there = self._find(table)
+            at, there = known.find(*_address(table))
             places = pa.array(np.arange(place, place + table.num_rows, dtype=np.uint64))
             mine = table.append_column(PLACE, places).filter(pa.array(there))
             self._texts.add(mine, whole[at[there]].astype(np.uint64))
@@ -145,31 +144,21 @@ class Parts:
             found = [self._texts.schema.empty_table()]
         return pa.concat_tables(found)
 
-    def _know(self, buckets: Iterable[pa.Table]) -> None:
-        """Number all addresses."""
+    def _known_of(self, buckets: Iterable[pa.Table]) -> Known:
+        chunks: U64 = np.empty(0, np.uint64)
         with spill.Spill(self._side, self._share) as addresses:
             for table in buckets:
                 chunk = columns.numbers(table, "chunk")
-                self._chunks = np.union1d(self._chunks, chunk)
+                chunks = columns.distinct(chunks, chunk)
                 addresses.add(table.select(("chunk", "row")), chunk)
-            further = [spill.number("row")]
             found = [np.empty(0, np.int64)]
-            for _, part in spill.finer(self._side, addresses, further, self._share):
-                found.append(np.unique(self._id(part)))
-            self._ids = np.concatenate(found)
+            for _, part in spill.finer(self._side, addresses, [spill.number("row")], self._share):
+                found.append(np.unique(numbered(chunks, *_address(part))))
+        return Known(chunks, np.concatenate(found))
 
-    def _id(self, table: pa.Table) -> I64:
-        chunk, row = columns.numbers(table, "chunk"), columns.numbers(table, "row")
-        return (np.searchsorted(self._chunks, chunk).astype(np.int64) << 32) | row.astype(np.int64)
 
-    def _find(self, table: pa.Table) -> tuple[I64, npt.NDArray[np.bool_]]:
-        """Number of each row's address, and whether it has one."""
-        ids, chunk = self._id(table), columns.numbers(table, "chunk")
-        if not len(self._ids):
-            return np.zeros(len(ids), np.int64), np.zeros(len(ids), np.bool_)
-        at = np.minimum(np.searchsorted(self._ids, ids), len(self._ids) - 1)
-        known = self._chunks[np.minimum(ids >> 32, len(self._chunks) - 1)] == chunk
-        return at, (self._ids[at] == ids) & known
+def _address(table: pa.Table) -> tuple[U64, npt.NDArray[np.uint32]]:
+    return columns.numbers(table, "chunk"), columns.numbers(table, "row")
 
 
 class Found:

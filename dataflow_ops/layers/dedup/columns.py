@@ -192,8 +192,15 @@ def prefix_slices(prefixes: I64, ranges: int) -> Any:
 
 def chunk_slices(chunks: U64) -> Any:
     """The ``slice`` column for chunk numbers."""
-    names, index = np.unique(chunks, return_inverse=True)
-    return pa.array([chunk_name(int(c)) for c in names], pa.string()).take(pa.array(index))
+    encoded = pa.array(chunks).dictionary_encode()
+    names = [chunk_name(c) for c in encoded.dictionary.to_pylist()]
+    return pa.array(names, pa.string()).take(encoded.indices)
+
+
+def distinct(*values: U64) -> U64:
+    """All values that occur, ascending; made for many that are few different ones."""
+    found: U64 = np.sort(pa.chunked_array([pa.array(v) for v in values], pa.uint64()).unique().to_numpy())
+    return found
 
 
 def address_ids(*pairs: tuple[U64, npt.NDArray[np.uint32]]) -> list[I64]:
@@ -202,7 +209,7 @@ def address_ids(*pairs: tuple[U64, npt.NDArray[np.uint32]]) -> list[I64]:
     Raises:
         ValueError: more than 2**31 chunks.
     """
-    known = np.unique(np.concatenate([chunk for chunk, _ in pairs]))
+    known = distinct(*(chunk for chunk, _ in pairs))
     if len(known) >= 1 << 31:
         raise ValueError(f"{len(known)} chunks are too many")
     return [

@@ -14,8 +14,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dataflow_ops import schema
-from dataflow_ops.kernels.arrow import F64, I64
+from dataflow_ops.kernels.arrow import F64, I64, U8
 from dataflow_ops.layers.dedup import columns, component, identity, order, spill
+from dataflow_ops.layers.dedup.addresses import Known
 from dataflow_ops.layers.dedup.compare import estimate_bound
 from dataflow_ops.layers.dedup.component import Component, Walk, decide
 from dataflow_ops.layers.dedup.pointers import CollectedTexts, Pointer
@@ -93,14 +94,14 @@ class ConfirmStep:
         texts = CollectedTexts(side, identity.signature_id(self._settings), side.memory_budget // 4)
         links = _LinksByRoot(side.stream("unite", "links"))
         batches = 0
-        with spill.Spill(side, share) as said:
+        with spill.Spill(side, share // 2) as said:
             for members in _whole_components(side.stream("unite", "members"), share):
                 side.checkpoint()
                 rows, result = self._decide(side, members, links.of(members), texts)
                 said.add(rows, columns.numbers(rows, "chunk"))
                 batches += 1
                 yield result
-            for _, part in spill.finer(side, said, [spill.number("row")], share):
+            for _, part in spill.finer(side, said, [spill.number("row")], share // 2):
                 yield StepResult(outputs=_tables(part))
         split = {"ranges_split": 1.0} if batches > 1 else {}
         yield StepResult(metrics={"confirm_slices_read": texts.read, **split})
@@ -176,13 +177,11 @@ class _LinksByRoot:
 
     def of(self, members: pa.Table) -> pa.Table:
         """The next ones: those of the components of these members."""
-        names = ("root_chunk", "root_row")
+        known = Known.of(columns.numbers(members, "root_chunk"), columns.numbers(members, "root_row"))
         found = [columns.LINKS.empty_table()]
         while (table := self._next if self._next is not None else next(self._tables, None)) is not None:
-            here, roots = columns.address_ids(
-                *((columns.numbers(t, names[0]), columns.numbers(t, names[1])) for t in (table, members))
-            )
-            strange = np.flatnonzero(~np.isin(here, roots))
+            _, there = known.find(columns.numbers(table, "root_chunk"), columns.numbers(table, "root_row"))
+            strange = np.flatnonzero(~there)
             end = int(strange[0]) if len(strange) else table.num_rows
             found.append(table.slice(0, end))
             self._next = table.slice(end) if end < table.num_rows else None
@@ -314,12 +313,10 @@ def _tables(said: pa.Table) -> dict[str, pa.Table]:
         schema=schema.DUPLICATES,
     ).append_column("slice", columns.chunk_slices(chunk))
     gone = np.flatnonzero(kind != _SURVIVOR)
-    hexes = [columns.binary_rows(said, name)[gone].tobytes().hex() for name in ("doc_id", "to_id")]
-    names = [[text[i : i + 32] for i in range(0, len(text), 32)] for text in hexes]
     pairs = pa.Table.from_arrays(
         [
-            pa.array(names[0], pa.string()),
-            pa.array(names[1], pa.string()),
+            _hex(columns.binary_rows(said, "doc_id")[gone]),
+            _hex(columns.binary_rows(said, "to_id")[gone]),
             verdict.take(pa.array(gone)),
             pa.array(similarity[gone]),
             columns.chunk_slices(chunk[gone]),
@@ -337,3 +334,11 @@ def _tables(said: pa.Table) -> dict[str, pa.Table]:
         "losses": lost.select([*columns.LOSSES.names, "slice"]),
         "pairs": pairs,
     }
+
+
+def _hex(ids: U8) -> pa.Array:
+    """Bytes as hexadecimal strings."""
+    text = ids.tobytes().hex().encode()
+    ends = np.arange(len(ids) + 1, dtype=np.int64) * (2 * ids.shape[1])
+    whole = pa.Array.from_buffers(pa.large_string(), len(ids), [None, pa.py_buffer(ends), pa.py_buffer(text)])
+    return whole.cast(pa.string())

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from dataflow_ops.kernels.arrow import I64, U64
 from dataflow_ops.layers.dedup import columns, order, spill
+from dataflow_ops.layers.dedup.addresses import numbered
 from dataflow_ops.protocols import Side
 
 Ranks = npt.NDArray[np.int32] | npt.NDArray[np.int64]
@@ -56,7 +57,7 @@ class Documents:
         further = [spill.number(name) for name in ("order_lo", "chunk", "row")]
         with spill.Spill(self._side, self._share) as by_order, spill.Spill(self._side, self._share) as by_id:
             for table in arrivals:
-                self._chunks = np.union1d(self._chunks, columns.numbers(table, "chunk"))
+                self._chunks = columns.distinct(self._chunks, columns.numbers(table, "chunk"))
                 by_order.add(table, columns.numbers(table, "order_hi"))
             for _, part in spill.finer(self._side, by_order, further, self._share):
                 self._side.checkpoint()
@@ -125,7 +126,7 @@ class Documents:
         self._rows.__exit__(kind, e, at)
 
     def _id(self, chunk: U64, row: npt.NDArray[np.uint32]) -> I64:
-        return (np.searchsorted(self._chunks, chunk).astype(np.int64) << 32) | row.astype(np.int64)
+        return numbered(self._chunks, chunk, row)
 
 
 def _once(rows: pa.Table) -> pa.Table:
