@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,10 +30,17 @@ BYTES_PER_SLICE = 120
 """Name, offset, length, SHA-256 of one slice in the row of its output."""
 SLICED_BY_RANGE = 5
 """Outputs of a chunk that are cut by range: keys, bands, wanted and gathered texts, rows of shards."""
-MEMBER_BYTES = 150
-"""What ``unite`` holds of a document that is in some group."""
 MEMBERS, GATHERED = 0.25, 0.36
 """Shares of all documents: those in groups, and texts gathered for comparing."""
+MEMBER_BYTES, UNITE_BYTES = 17, 700e6
+"""What ``unite`` holds of a document that is in some group, and whatever there is: 866 MB for 10 million such
+documents, 1,203 MB for 30 million (``bench.scaling.ranges unite``)."""
+HELD = {"exact": 64, "match": 16 * 44, "verify": GATHERED * (CHARACTERS / 2 + 600)}
+"""Bytes of rows of a document in its ranges of these reduces."""
+SHARE = {"exact": 200e6, "match": 167e6, "verify": 333e6}
+"""Bytes of rows that one of their tasks takes at a time under 1,500 MB (``spill.share_of``)."""
+FILTER_BYTES = 16 * 11 / 8
+"""Of a document's bands in the filters of ``match``, if the job's capacity is used up."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +56,10 @@ class Cost:
         airflow_tasks: of one run.
         airflow_minutes: to schedule them.
         state_gb: of the database.
-        unite_gb: memory of the one task that joins groups.
-        block_gb: key texts that one task of ``verify`` holds.
+        unite_gb: memory of the one task that joins groups; from half the budget on its arrays are in files.
+        block_gb: key texts and signatures of one task of ``verify``.
+        parts: into how many parts a range is cut, by step.
+        filter_gb: filter of one range of bands.
     """
 
     hours: float
@@ -62,6 +72,8 @@ class Cost:
     state_gb: float
     unite_gb: float
     block_gb: float
+    parts: dict[str, int]
+    filter_gb: float
 
 
 def cost(documents: float, us_by_step: Mapping[str, float], cores: int) -> Cost:
@@ -87,8 +99,11 @@ def cost(documents: float, us_by_step: Mapping[str, float], cores: int) -> Cost:
         airflow_tasks=airflow,
         airflow_minutes=airflow / AIRFLOW_TASKS_PER_S / 60,
         state_gb=(tasks * STATE_ROWS_PER_TASK * BYTES_PER_STATE_ROW + slices * BYTES_PER_SLICE) / 1e9,
-        unite_gb=documents * MEMBERS * MEMBER_BYTES / 1e9,
-        block_gb=documents * GATHERED * (CHARACTERS / 2 + 600) / ranges / 1e9,
+        unite_gb=(min(1.0, documents * MEMBERS / 3e6) * UNITE_BYTES + documents * MEMBERS * MEMBER_BYTES)
+        / 1e9,
+        block_gb=documents * HELD["verify"] / ranges / 1e9,
+        parts={step: math.ceil(documents * held / ranges / SHARE[step]) for step, held in HELD.items()},
+        filter_gb=documents * FILTER_BYTES / ranges / 1e9,
     )
 
 
