@@ -124,9 +124,7 @@ class OpenVersion:
 
     @cached_property
     def lineage(self) -> dict[str, Output]:
-        """Chunk -> its lineage file, ascending; of a removed version's, what its run wrote."""
-        if self.record.state == REMOVED:
-            return dict(OutputIndex(self.state, self.run.run_id).outputs(*LINEAGE))
+        """Chunk -> its lineage file, ascending; of a removed version what its run wrote, if that is kept."""
         folder = f"versions/{self.record.version_id}"
         found = {}
         for entry in self.manifest["lineage"]:
@@ -134,6 +132,10 @@ class OpenVersion:
             whole = Slice("", 0, entry["bytes"], entry["sha256"], entry["rows"])
             uri = f"{folder}/{entry['path']}"
             found[chunk] = Output("fates", uri, whole.length, 0, whole.sha256, whole.rows, (whole,))
+        if self.record.state == REMOVED:
+            left = dict(OutputIndex(self.state, self.run.run_id).outputs(*LINEAGE))
+            # Where it is not, reading must say so.
+            return left if set(left) == set(found) else found
         return found
 
     @cached_property

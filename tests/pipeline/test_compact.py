@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from dataflow_ops.errors import BaseDamaged, ContentMismatch
+from dataflow_ops.errors import BaseDamaged, ContentMismatch, CorruptOutput
 from dataflow_ops.layers.export.exporters import parquet
 from dataflow_ops.pipeline.diff import diff_of
 from dataflow_ops.pipeline.home import open_home
@@ -192,3 +192,18 @@ def test_full_shards_are_linked_and_not_written_again(tmp_path: Path) -> None:
     folders = [made.home / "versions" / version for version in (first, done.version_id)]
     inodes = [{path.stat().st_ino for path in folder.glob("domain=*/*")} for folder in folders]
     assert len(inodes[0] & inodes[1]) == done.facts["taken_over"]
+
+
+def test_lineage_of_a_removed_version_that_nothing_needs_is_gone_and_not_empty(tmp_path: Path) -> None:
+    made = Growing(tmp_path)
+    first = first_day(made)
+    for number in range(2):
+        made.put(f"more-{number}.md", TEXTS[20 + number])
+        made.run()
+    home = open_home(made.home)
+    assert first in maintain(home, grace_hours=0, keep_versions=1, log=lambda _: None)["versions"]
+    with made.state() as state:
+        opened = open_version(home, state, first)
+        assert opened.lineage
+        with pytest.raises(CorruptOutput):
+            opened.reader.read(next(iter(opened.lineage.values())))
