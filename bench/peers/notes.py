@@ -34,5 +34,6 @@ NOTES = (
     "Our tasks load their compiled kernels, about 0.4 s of CPU time in a run, and that is in our"
     " **work**; the imports of the others are not in theirs. On five thousand documents it is 80"
     " microseconds of our number, on 100,000 it is 4.",
+    "Not every tool ran on every number of documents: *best peer* is the best of the table above it.",
     "Every tool runs on one core with one thread; what a tool gains by more is not measured here.",
 )

@@ -195,7 +195,9 @@ def _recall(mine: Line, others: Iterable[Line], labels: Sequence[str]) -> str:
         if len(lower) == before:
             reached.append(f"{line.title} ({line.work / mine.work:,.1f} × ours)")
     if not lower:
-        return "Recall is at or above that of every tool of this table, on every label."
+        return (
+            f"Recall is at or above that of every tool of this table, on every label: {', '.join(reached)}."
+        )
     of = f"On every label at or above {', '.join(reached)}. " if reached else ""
     return f"{of}Recall is below a peer's on {'; '.join(lower)}."
 
