@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from dataflow_ops.kernels.unionfind import components
+from dataflow_ops.kernels.unionfind import components, join, settle
 
 
 @given(
@@ -22,6 +22,25 @@ def test_equals_scipy_in_any_order(nodes: int, edges: list[tuple[int, int]], rng
     assert got.tolist() == [smallest[c] for c in label.tolist()]
     order = np.random.default_rng(rng.getrandbits(32)).permutation(len(edges))  # type: ignore[attr-defined]
     assert np.array_equal(got, components(nodes, right[order], left[order]))
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+@given(
+    nodes=st.integers(1, 60),
+    batches=st.lists(st.lists(st.tuples(st.integers(0, 59), st.integers(0, 59)), max_size=30), max_size=5),
+)
+def test_edges_may_come_in_batches(kind: type, nodes: int, batches: list[list[tuple[int, int]]]) -> None:
+    parent = np.arange(nodes, dtype=kind)
+    for batch in batches:
+        left, right = (np.array([e[k] % nodes for e in batch], kind) for k in (0, 1))
+        join(parent, left, right)
+        if len(batch) % 2:
+            settle(parent)
+    settle(parent)
+    edges = [(a % nodes, b % nodes) for batch in batches for a, b in batch]
+    ends = [np.array([e[k] for e in edges], np.int64) for k in (0, 1)]
+    assert parent.dtype == kind
+    assert parent.tolist() == components(nodes, *ends).tolist()
 
 
 def test_edges_must_stay_inside() -> None:

@@ -71,6 +71,7 @@ class Documents:
             self._ids, self._ranks = self.array(np.int64), self.array(self.rank_type)
             at = 0
             for range_ in by_id.ranges():
+                self._side.checkpoint()
                 rows = range_.table()
                 ids = columns.numbers(rows, "id")
                 by_address = np.argsort(ids)

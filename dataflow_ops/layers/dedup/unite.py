@@ -60,7 +60,7 @@ class UniteStep:
                 return
             pairs, linked, members, asked = (stack.enter_context(spill.Spill(side, share)) for _ in range(4))
             node, root = _components(side, documents, pairs)
-            _by_root(pairs, root, linked)
+            _by_root(side, pairs, root, linked)
             found = _Roots(side, documents)
             for at, rows in documents.rows():
                 found.add(at, rows, node, root, members)
@@ -109,9 +109,10 @@ def _components(side: Side, documents: Documents, pairs: spill.Spill) -> tuple[R
     return node, root
 
 
-def _by_root(pairs: spill.Spill, root: Ranks, linked: spill.Spill) -> None:
+def _by_root(side: Side, pairs: spill.Spill, root: Ranks, linked: spill.Spill) -> None:
     """Each pair once with the best similarity, under its root."""
     for part in pairs.ranges():
+        side.checkpoint()
         rows = part.table()
         first, second = columns.numbers(rows, "first"), columns.numbers(rows, "second")
         by_pair = np.lexsort((-columns.numbers(rows, "similarity"), second, first))
