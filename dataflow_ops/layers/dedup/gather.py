@@ -36,6 +36,7 @@ class GatherStep:
     def __init__(self, settings: JobSettings) -> None:
         self._settings = settings
         self._schema = columns.texts_schema(settings.dedup.minhash.signature_size)
+        self._signed = columns.signatures_schema(settings.dedup.minhash.signature_size)
         self.outputs = (OutputSpec("texts", self._schema, "block"),)
 
     def fingerprint(self) -> Mapping[str, object]:
@@ -53,17 +54,14 @@ class GatherStep:
         if not len(rows):
             yield StepResult()
             return
-        signed = side.table("sign", "signatures")
-        identity.check_signatures(identity.signature_id(self._settings), signed, f"chunk {side.partition}")
-        signed_rows = columns.numbers(signed, "row")
+        signatures = _Signatures(side, identity.signature_id(self._settings), self._signed)
         first_row = done = 0
-        for _, texts in side.tables("parse", "text"):
+        for texts in side.stream("parse", "text"):
             for part in _stretches(texts):
                 end = int(np.searchsorted(rows, first_row + part.num_rows))
+                signed = signatures.before(first_row + part.num_rows)
                 if end > done:
-                    yield self._gather(
-                        side, part, first_row, rows[done:end], blocks[done:end], signed, signed_rows
-                    )
+                    yield self._gather(side, part, first_row, rows[done:end], blocks[done:end], signed)
                 done, first_row = end, first_row + part.num_rows
         if done < len(rows):
             raise ConservationError(
@@ -78,8 +76,8 @@ class GatherStep:
         rows: npt.NDArray[np.uint32],
         blocks: npt.NDArray[np.uint32],
         signed: pa.Table,
-        signed_rows: npt.NDArray[np.uint32],
     ) -> StepResult:
+        signed_rows = columns.numbers(signed, "row")
         once, copies = np.unique(rows, return_inverse=True)
         at = np.searchsorted(signed_rows, once)
         if np.any(at >= len(signed_rows)) or np.any(
@@ -101,6 +99,29 @@ class GatherStep:
                 "key_characters": float(pc.sum(pc.utf8_length(key_texts)).as_py()),
             },
         )
+
+
+class _Signatures:
+    """A chunk's signatures as its texts go by, in ascending order of row."""
+
+    def __init__(self, side: Side, made_by: str, schema: pa.Schema) -> None:
+        self._where, self._made_by, self._schema = f"chunk {side.partition}", made_by, schema
+        self._tables = side.stream("sign", "signatures")
+        self._next: pa.Table | None = None
+
+    def before(self, row: int) -> pa.Table:
+        """Those of rows before this one that were not given yet."""
+        found = []
+        while (table := self._next if self._next is not None else next(self._tables, None)) is not None:
+            if self._next is None:
+                identity.check_signatures(self._made_by, table, self._where)
+            end = int(np.searchsorted(columns.numbers(table, "row"), row))
+            found.append(table.slice(0, end))
+            self._next = table.slice(end)
+            if self._next.num_rows:
+                break
+            self._next = None
+        return pa.concat_tables([self._schema.empty_table(), *found]).combine_chunks()
 
 
 def _wanted(side: Side) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:

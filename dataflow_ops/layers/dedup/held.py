@@ -57,6 +57,10 @@ class Held:
         if found := self._tables.get((step, kind)):
             yield CHUNK, pa.concat_tables(found)
 
+    def stream(self, step: str, kind: str) -> Iterator[pa.Table]:
+        """See the protocol."""
+        yield from (table for _, table in self.tables(step, kind))
+
     def table(self, step: str, kind: str) -> pa.Table:
         """See the protocol."""
         found = self._tables.get((step, kind))
