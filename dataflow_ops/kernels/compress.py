@@ -1,9 +1,9 @@
 """zlib level-1 ratio of documents and of their windows, run only where a cheap estimate can't settle it.
 
 The estimate parses a document as LZ4 does (greedy, one candidate per hash of four bytes) and only counts
-literals (one byte each) and matches (two). It costs 13 µs per 3.5 KB where zlib costs 80, and sees loops on
+literals (one byte each) and matches (two). It costs 9 µs per 3.9 KB where zlib costs 90, and sees loops on
 its way: matches that overlap themselves. How zlib is bounded by it is measured, not proven; see
-:func:`floor_of`.
+:func:`floor_of` and :func:`whole_floor`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numba import njit
 from dataflow_ops.kernels.arrow import F64, I64, U8, U64, ix
 from dataflow_ops.kernels.counts import frozen
 
-VERSION = 2
+VERSION = 3
 WINDOW = 2048
 """Bytes per window of :func:`window_zlib_ratio`."""
 
@@ -26,6 +26,8 @@ BLOCK = 512
 
 SUSPECTS = 4
 """Windows of a document that are compressed."""
+_NEAR = 1024  # bytes; farther back zlib's matches cost more
+_FINE_FROM = 0.16
 _MIN_PERIOD = 8
 _MIN_REPEATS = 4  # three copies of a paragraph are bad editing, five of anything are a loop
 _HASH_BITS = 12
@@ -33,7 +35,9 @@ _HASH_BITS = 12
 
 @njit(cache=True)
 def _parse(data, start, stop, table, blocks):  # type: ignore[no-untyped-def]
-    """Parse ``data[start:stop]``; fill the cost of each block, return their number and the bytes in loops.
+    """Parse ``data[start:stop]``; fill the cost of each block.
+
+    Returns the number of blocks, the bytes in loops, the matches, and those from more than 1,024 bytes before.
 
     An entry of ``table`` holds four bytes and where they stood last, so one load tells whether they match:
     1 + position since ``table[-1]``. It is cleared only where what was parsed before may lie behind ``start``
@@ -50,7 +54,7 @@ def _parse(data, start, stop, table, blocks):  # type: ignore[no-untyped-def]
     table[-2] = np.uint64(stop)
     base -= 1
     i = start
-    looped = 0
+    looped, matches, far = 0, 0, 0
     limit = stop - 4
     origin = start - pad
     for block in range(n_blocks):
@@ -74,6 +78,8 @@ def _parse(data, start, stop, table, blocks):  # type: ignore[no-untyped-def]
                     cost, length = 2, 4
                     while i + length < stop and data[ix(candidate + length)] == data[ix(i + length)]:
                         length += 1
+                    matches += 1
+                    far += period > _NEAR
                     if period >= _MIN_PERIOD and length >= _MIN_REPEATS * period:
                         looped += length
             total += cost
@@ -81,16 +87,18 @@ def _parse(data, start, stop, table, blocks):  # type: ignore[no-untyped-def]
         blocks[block] = total
     if i < stop:
         blocks[n_blocks - 1] += stop - i
-    return n_blocks, looped
+    return n_blocks, looped, matches, far
 
 
 @njit(cache=True)
-def _estimate(data, offsets, rows, table, blocks, whole, window, loops):  # type: ignore[no-untyped-def]
+def _estimate(data, offsets, rows, table, blocks, whole, window, loops, matched):  # type: ignore[no-untyped-def]
     for k in range(rows.size):
         start, stop = offsets[rows[k]], offsets[rows[k] + 1]
         size = stop - start
-        n_blocks, looped = _parse(data, start, stop, table, blocks)
+        n_blocks, looped, matches, far = _parse(data, start, stop, table, blocks)
         loops[k] = looped / size if size > 0 else 0.0
+        matched[k, 0] = matches / size if size > 0 else 0.0
+        matched[k, 1] = far / size if size > 0 else 0.0
         total = 0
         for b in range(n_blocks):
             total += blocks[b]
@@ -108,7 +116,7 @@ def _estimate(data, offsets, rows, table, blocks, whole, window, loops):  # type
 @njit(cache=True)
 def _window_costs(data, start, stop, table, blocks, costs):  # type: ignore[no-untyped-def]
     """Estimated cost of each window of a document longer than one, the last window first; their number."""
-    n_blocks, _ = _parse(data, start, stop, table, blocks)
+    n_blocks, _, _, _ = _parse(data, start, stop, table, blocks)
     per_window = WINDOW // BLOCK
     n = (stop - start - WINDOW) // BLOCK + 1
     for k in range(n):
@@ -131,12 +139,16 @@ class Estimate:
         whole: estimated compressed share of the document.
         window: the lowest estimate among its windows (the document itself where it is shorter than one).
         loops: share of bytes in stretches that repeat a period of 8 bytes or more at least four times.
+        matches: matches per byte.
+        far: matches per byte whose text stands more than 1,024 bytes before.
 
     """
 
     whole: F64
     window: F64
     loops: F64
+    matches: F64
+    far: F64
 
 
 def estimate(data: U8, offsets: I64, rows: I64) -> Estimate:
@@ -150,10 +162,11 @@ def estimate(data: U8, offsets: I64, rows: I64) -> Estimate:
     """
     longest = int((offsets[rows + 1] - offsets[rows]).max()) if rows.size else 0
     whole, window, loops = np.zeros(rows.size), np.zeros(rows.size), np.zeros(rows.size)
+    matched = np.zeros((rows.size, 2))
     table = _table()
     blocks = np.zeros(longest // BLOCK + 2, np.int64)
-    _estimate(frozen(data), frozen(offsets), frozen(rows), table, blocks, whole, window, loops)
-    return Estimate(whole, window, loops)
+    _estimate(frozen(data), frozen(offsets), frozen(rows), table, blocks, whole, window, loops, matched)
+    return Estimate(whole, window, loops, matched[:, 0], matched[:, 1])
 
 
 def floor_of(estimated: F64, entropy_share: F64 | float = 1.0) -> F64:
@@ -171,6 +184,28 @@ def floor_of(estimated: F64, entropy_share: F64 | float = 1.0) -> F64:
     """
     floor: F64 = np.minimum(0.55 * np.minimum(estimated, 0.6), 0.8 * np.asarray(entropy_share)) - 0.01
     return floor
+
+
+def whole_floor(whole: F64, matches: F64, far: F64, entropy_share: F64 | float = 1.0) -> F64:
+    """A zlib ratio of a whole document that the real one does not fall below.
+
+    :func:`floor_of`, or ``0.97 × (literals × entropy share + 1.1 × matches + 1.2 × far) − 0.01`` where that is higher
+    and at least 0.16: each literal costs what Huffman coding leaves of it, each match a little more than a
+    byte, one from afar two. On 138,900 real documents zlib came to at least 1.03 times this (median 1.42). Of
+    loops it says too much (random texts down to 0.9 times), which lie far below 0.16.
+
+    Args:
+        whole: of :class:`Estimate`.
+        matches: of :class:`Estimate`.
+        far: of :class:`Estimate`.
+        entropy_share: entropy in bits per byte ÷ 8.
+
+    """
+    coarse = floor_of(whole, entropy_share)
+    literals = whole - 2.0 * matches
+    fine = 0.97 * (literals * np.minimum(entropy_share, 1.0) + 1.1 * matches + 1.2 * far) - 0.01
+    found: F64 = np.where(fine >= _FINE_FROM, np.maximum(coarse, fine), coarse)
+    return found
 
 
 def zlib_ratio(data: U8, offsets: I64, rows: I64) -> F64:

@@ -326,5 +326,5 @@ def count_characters(data, offsets):  # type: ignore[no-untyped-def]
 
 def warm() -> None:
     """Compile the kernels of this module."""
-    folded = fold(pa.array(["Ａ b", "é", "ﷺ"], pa.large_string()), fold_table())
+    folded = fold(pa.array(["Ａ b", "e\u0301", "ﷺ"], pa.large_string()), fold_table())
     count_characters(folded.data, folded.offsets)

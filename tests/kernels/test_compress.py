@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dataflow_ops.kernels import compress
 from dataflow_ops.kernels.arrow import string_buffers
-from dataflow_ops.kernels.counts import entropy
+from dataflow_ops.kernels.counts import census
 
 BOUNDS_IN_USE = (0.06, 0.10, 0.12, 0.20)
 
@@ -20,10 +20,11 @@ def kernel(text):
 
 
 def floors(text):
-    args = kernel(text)
-    found = compress.estimate(*args)
-    bits = entropy(*args)[0] * len(text) / (8 * args[0].size)
-    return compress.floor_of(found.whole, bits)[0], compress.floor_of(found.window, bits)[0]
+    data, offsets, row = kernel(text)
+    found = compress.estimate(data, offsets, row)
+    bits = census(data, offsets).entropy[0] * len(text) / (8 * data.size)
+    whole = compress.whole_floor(found.whole, found.matches, found.far, bits)
+    return whole[0], compress.floor_of(found.window, bits)[0]
 
 
 def a_text(seed):
@@ -121,3 +122,16 @@ def test_a_passage_that_stands_three_times_is_no_loop():
 
 def test_rules_of_dashes_are_no_loops():
     assert compress.estimate(*kernel("-" * 500 + "\n" + "= " * 200)).loops[0] == 0
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 10**9), min_size=1, max_size=4), st.data())
+def test_a_document_is_told_the_same_whatever_was_parsed_before(seeds, data):
+    texts = [a_text(seed) for seed in seeds]
+    body, offsets = string_buffers(pa.array(texts, pa.large_string()))
+    rows = np.array(data.draw(st.lists(st.integers(0, len(texts) - 1), min_size=1, max_size=8)), np.int64)
+    found = compress.estimate(body, offsets, rows)
+    for at, row in enumerate(rows):
+        alone = compress.estimate(*kernel(texts[row]))
+        for name in ("whole", "window", "loops", "matches", "far"):
+            assert getattr(found, name)[at] == getattr(alone, name)[0]

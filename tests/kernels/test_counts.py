@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dataflow_ops.kernels import unicode_classes as uc
 from dataflow_ops.kernels.arrow import string_buffers
-from dataflow_ops.kernels.counts import CHARS, count_classes, entropy
+from dataflow_ops.kernels.counts import CHARS, census
 
 ASCII = st.text(st.characters(max_codepoint=127), max_size=700)
 ANY = st.text(st.characters(exclude_categories=["Cs"]), max_size=300)
@@ -18,7 +18,7 @@ TEXTS = st.lists(ASCII | ANY, max_size=6)
 
 
 def counted(texts):
-    return count_classes(*string_buffers(pa.array(texts, pa.large_string())))
+    return census(*string_buffers(pa.array(texts, pa.large_string()))).counts
 
 
 @settings(deadline=None)  # the first call compiles
@@ -38,7 +38,7 @@ def test_long_ascii_runs_do_not_overflow_their_lanes():
 
 def test_a_sliced_column_counts_its_own_rows():
     column = pa.array(["aa", "b1", "中"], pa.large_string()).slice(1)
-    rows = count_classes(*string_buffers(column))
+    rows = census(*string_buffers(column)).counts
     assert rows[:, CHARS].tolist() == [2, 1]
     assert rows[1, uc.HAN] == 1
 
@@ -102,7 +102,7 @@ def test_fold_table(char):
 @settings(deadline=None)  # the first call compiles
 @given(st.lists(ANY, min_size=1, max_size=5))
 def test_entropy_equals_its_formula(texts):
-    found = entropy(*string_buffers(pa.array(texts, pa.large_string())), np.arange(len(texts)))
+    found = census(*string_buffers(pa.array(texts, pa.large_string()))).entropy
     for text, value in zip(texts, found, strict=True):
         n = len(text)
         wanted = -sum(c / n * math.log2(c / n) for c in Counter(text).values())

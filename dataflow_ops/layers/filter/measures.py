@@ -107,8 +107,8 @@ class Measures:
 
     @property
     def counts(self) -> I64:
-        """:func:`counts.count_classes`."""
-        return self._group("counts", lambda: counts.count_classes(*self._compact()))
+        """Characters by class: :class:`counts.Census`."""
+        return self._group("counts", lambda: self._census().counts)
 
     @property
     def chars(self) -> F64:
@@ -191,15 +191,20 @@ class Measures:
     @property
     def entropy(self) -> F64:
         """Entropy of the characters, in bits per character."""
-        return self._group("entropy", lambda: counts.entropy(self._data, self._offsets, self._rows))
+        return self._group("entropy", lambda: self._census().entropy)
+
+    def _census(self) -> counts.Census:
+        found = counts.census(*self._compact())
+        self._groups |= {"counts": found.counts, "entropy": found.entropy}
+        return found
 
     def _estimated(self) -> F64:
         found = compress.estimate(self._data, self._offsets, self._rows)
-        return np.column_stack([found.whole, found.window, found.loops])
+        return np.column_stack([found.whole, found.window, found.loops, found.matches, found.far])
 
     @property
     def estimate(self) -> F64:
-        """Columns: estimated zlib ratio, the lowest of a window, share of loops."""
+        """Columns: estimated zlib ratio, the lowest of a window, share of loops, matches, those from afar."""
         return self._group("estimate", self._estimated)
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dataflow_ops.kernels.arrow import F64
-from dataflow_ops.kernels.compress import floor_of
+from dataflow_ops.kernels.compress import floor_of, whole_floor
 from dataflow_ops.layers.filter.measures import Measures, ratio
 
 
@@ -16,7 +16,8 @@ def zlib_ratio(view: Measures) -> F64:
 
 def zlib_floor(view: Measures) -> F64:
     """What ``zlib_ratio`` does not fall below."""
-    return floor_of(view.estimate[:, 0], _entropy_share(view))
+    whole, _, _, matches, far = view.estimate.T
+    return whole_floor(whole, matches, far, _entropy_share(view))
 
 
 def zlib_window(view: Measures) -> F64:
