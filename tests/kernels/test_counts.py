@@ -2,7 +2,6 @@ import math
 import unicodedata
 from collections import Counter
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
