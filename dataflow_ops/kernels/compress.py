@@ -189,9 +189,9 @@ def floor_of(estimated: F64, entropy_share: F64 | float = 1.0) -> F64:
 def whole_floor(whole: F64, matches: F64, far: F64, entropy_share: F64 | float = 1.0) -> F64:
     """A zlib ratio of a whole document that the real one does not fall below.
 
-    :func:`floor_of`, or ``0.97 × (literals × entropy share + 1.1 × matches + 1.2 × far) − 0.01`` where that is
-    higher and at least 0.16: each literal costs what Huffman coding leaves of it, each match a little more
-    than a byte, one from afar two. On 138,900 real documents and 12,000 made to be awkward zlib came to at
+    :func:`floor_of`, or ``0.97 × (literals × entropy share + 1.1 × matches + 1.2 × far) − 0.01`` where that
+    is higher and at least 0.16: each literal costs what Huffman coding leaves of it, each match a little
+    more than a byte, one from afar two. On 138,900 real documents and 12,000 made to be awkward zlib came to at
     least 1.03 times this (median 1.46). Of loops, which lie far below 0.16, it would say too much.
 
     Args:

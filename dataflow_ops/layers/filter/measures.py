@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from dataflow_ops.kernels import codemarks, compress, counts, lines, textstats, unicode_classes
 from dataflow_ops.kernels.arrow import F64, I64, U8, U32, U64, string_buffers
+from dataflow_ops.kernels.counts import Census
 from dataflow_ops.kernels.textstats import Lexicon
 
 _PARAGRAPH = re.compile(rb"\n\s*\n")
@@ -193,7 +194,7 @@ class Measures:
         """Entropy of the characters, in bits per character."""
         return self._group("entropy", lambda: self._census().entropy)
 
-    def _census(self) -> counts.Census:
+    def _census(self) -> Census:
         found = counts.census(*self._compact())
         self._groups |= {"counts": found.counts, "entropy": found.entropy}
         return found
