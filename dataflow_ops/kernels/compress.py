@@ -192,8 +192,8 @@ def whole_floor(whole: F64, matches: F64, far: F64, entropy_share: F64 | float =
     :func:`floor_of`, or ``0.97 × (literals × entropy share + 1.1 × matches + 1.2 × far) − 0.01`` where that
     is higher and at least 0.16: each literal costs what Huffman coding leaves of it, each match a little
     more than a byte, one from afar two. The entropy holds both in check. zlib came to at least 1.03 times
-    this on 138,900 real documents (median 1.45), to 1.30 on 30,000 made to be awkward. Of loops, which lie far
-    below 0.16, it would say too much.
+    this on 138,900 real documents (median 1.45), to 1.30 on 30,000 made to be awkward. Of loops, which lie
+    far below 0.16, it would say too much.
 
     Args:
         whole: of :class:`Estimate`.
