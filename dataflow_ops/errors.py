@@ -22,7 +22,8 @@
     ├── StorageError
     │   ├── OutputConflict      a published name exists with other bytes: look before anything else
     │   ├── CorruptOutput       stored bytes differ from their recorded hash: made again
-    │   └── StorageFull         no space left: free some, then run again
+    │   ├── StorageFull         no space left: free some, then run again
+    │   └── ColdAway            the cold tier is not mounted: mount it, then run again
     ├── Paused                  somebody asked the task to pause: unwind, the engine gives it back
     ├── SourceChanged           the file changed between listing and reading: fetched again
     ├── FetchFailed             a download failed: tried again
@@ -158,6 +159,13 @@ class CorruptOutput(StorageError):
 class StorageFull(StorageError):
     """No space left on the device: free some, then run again; finished tasks are skipped."""
 
+    systemic = True
+
+
+class ColdAway(StorageError):
+    """The cold tier can't be reached: mount it, then run again. What lies there is never taken for lost."""
+
+    retryable = True
     systemic = True
 
 

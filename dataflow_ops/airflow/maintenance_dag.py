@@ -13,6 +13,7 @@ from airflow.sdk import (  # noqa: TID253 - this package is where Airflow belong
     Param,
 )
 
+from dataflow_ops.airflow import places
 from dataflow_ops.airflow.dag_factory import SINCE
 from dataflow_ops.airflow.retry import OnlyWhereItHelps
 
@@ -20,9 +21,10 @@ DAG_ID = "dataflow_maintenance"
 _DOC = """
 Removes what nobody needs any more: temporary and staging files past their grace period, versions past their
 retention; compacts current versions that build on many days, where a job says so
-(`output.compact_after_days`); rolls state up. With *dry run* it only says in the log what it would do.
+(`output.compact_after_days`); moves what is old and seldom read to the home's cold folder, if it has one
+(`docs/tiers.md`); rolls state up. With *dry run* it only says in the log what it would do.
 
-清理过期的临时文件和旧版本，按作业设置合并版本链（`output.compact_after_days`），并汇总状态。勾选试运行则只在日志中列出。
+清理过期的临时文件和旧版本，按作业设置合并版本链（`output.compact_after_days`），把陈旧且很少读取的文件移到冷存储（若已设置），并汇总状态。勾选试运行则只在日志中列出。
 
 In a terminal: `dataflow maintenance`, `dataflow maintenance --dry-run`
 """
@@ -49,8 +51,12 @@ class Maintain(BaseOperator):
         from dataflow_ops.pipeline.home import open_home
         from dataflow_ops.pipeline.maintenance import maintain
 
-        home = open_home(Path(self.home))
-        return maintain(home, dry_run=json.loads(self.only_tell), log=self.log.info)
+        return maintain(
+            open_home(Path(self.home)),
+            cold_after_days=places.cold_after_days(),
+            dry_run=json.loads(self.only_tell),
+            log=self.log.info,
+        )
 
 
 def maintenance_dag(home: Path) -> DAG:

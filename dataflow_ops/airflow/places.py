@@ -33,6 +33,13 @@ def retries() -> int:
     return max(0, _number("DATAFLOW_TASK_RETRIES", RETRIES))
 
 
+def cold_after_days() -> int:
+    """Age from which maintenance moves files to the cold tier: ``DATAFLOW_COLD_AFTER_DAYS``, default 7."""
+    from dataflow_ops.pipeline.cooling import AFTER_DAYS
+
+    return _number("DATAFLOW_COLD_AFTER_DAYS", AFTER_DAYS)
+
+
 def _number(name: str, default: int) -> int:
     value = os.environ.get(name, "").strip()
     if not value:

@@ -126,16 +126,24 @@ def report(
 
 
 def doctor(home: HomeOption = DEFAULT_HOME, as_json: JsonOption = False) -> None:
-    """Check what DataFlow needs on this machine, and how much its home holds."""
+    """Check what DataFlow needs on this machine, and how much its home holds, by tier and kind."""
+    import dataclasses
+
     from dataflow_ops.pipeline.doctor import check
 
     rows = check(home)
     if as_json:
-        print_json([{"check": name, "ok": ok, "detail": detail} for name, ok, detail in rows])
+        print_json(
+            [
+                {"check": row.what, "ok": row.ok, "detail": row.detail}
+                | ({} if row.stored is None else dataclasses.asdict(row.stored))
+                for row in rows
+            ]
+        )
     else:
-        told = [(name, ok, with_home(detail, sys.argv[1:])) for name, ok, detail in rows]
+        told = [(row.what, row.ok, with_home(row.detail, sys.argv[1:])) for row in rows]
         print_table("", ("check", "ok", "detail"), told)
-    if not all(ok for _, ok, _ in rows):
+    if not all(row.ok for row in rows):
         raise typer.Exit(EXIT_FAILED)
 
 

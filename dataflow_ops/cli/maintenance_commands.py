@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dataflow_ops.cli.console import OUT, counted, print_json
+from dataflow_ops.cli.console import OUT, counted, print_json, watched
 from dataflow_ops.cli.options import DEFAULT_HOME, PANEL_MACHINE, HomeOption, JsonOption
 
 
@@ -26,6 +28,24 @@ def maintenance(
             help="Keep so many versions of each data set instead of what output.retention says.",
         ),
     ] = None,
+    cold: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            envvar="DATAFLOW_COLD",
+            help="Existing folder on cheaper storage: what is old and seldom read is moved there, now and by"
+            " every later maintenance of this home.",
+        ),
+    ] = None,
+    cold_after_days: Annotated[
+        float,
+        typer.Option(
+            metavar="D",
+            min=0,
+            envvar="DATAFLOW_COLD_AFTER_DAYS",
+            help="So old is what is moved; only where the home has a cold folder.",
+        ),
+    ] = 7.0,
     home: HomeOption = DEFAULT_HOME,
     as_json: JsonOption = False,
 ) -> None:
@@ -34,13 +54,19 @@ def maintenance(
     from dataflow_ops.pipeline.maintenance import maintain
 
     told: list[str] = []
-    found = maintain(
-        open_home(home, create=False),
-        grace_hours=grace_hours,
-        keep_versions=keep_versions,
-        dry_run=dry_run,
-        log=told.append,
-    )
+    opened = open_home(home, create=False)
+    if cold is not None:
+        opened = replace(opened, cold=cold.absolute())
+    with watched("moving", quiet=as_json) as progress:
+        found = maintain(
+            opened,
+            grace_hours=grace_hours,
+            keep_versions=keep_versions,
+            cold_after_days=cold_after_days,
+            dry_run=dry_run,
+            log=told.append,
+            progress=progress,
+        )
     if as_json:
         print_json(found)
         return
@@ -65,6 +91,15 @@ def maintenance(
         f"{files} would be removed, at least {size} freed." if dry_run else f"{files} removed, {size} freed."
     )
     OUT.print(line, markup=False)
+    for name, what in (
+        ("copied", "would be copied to the cold folder" if dry_run else "copied to the cold folder"),
+        ("moved", "moved there: the first copy is gone after the grace period"),
+    ):
+        if found[name]:
+            files, size = counted(found[name], "file"), counted(found[f"{name}_bytes"], "byte")
+            OUT.print(f"{files} {what}, {size}.", markup=False)
+    if found["damaged"]:
+        OUT.print(f"{counted(found['damaged'], 'file')} not moved: damaged; see above.", markup=False)
 
 
 def register(app: typer.Typer) -> None:

@@ -5,42 +5,74 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
-from dataflow_ops.errors import DataFlowError
+from dataflow_ops.errors import ColdAway, DataFlowError
 from dataflow_ops.pipeline.home import open_home
+from dataflow_ops.pipeline.tiers import HOT, Stored, stored
 from dataflow_ops.state.store import StateStore
+from dataflow_ops.storage.cold import ColdTier
 
 
-def check(home_path: Path) -> list[tuple[str, bool, str]]:
-    """``(what, whether it is well, detail)`` for Python, disk, state and stored bytes by kind."""
-    rows = [("python", sys.version_info >= (3, 11), sys.version.split()[0])]
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at.
+
+    Attributes:
+        what: its name.
+        ok: whether it is well.
+        detail: for a person.
+        stored: bytes of one kind in one tier, where that was looked at.
+    """
+
+    what: str
+    ok: bool
+    detail: str
+    stored: Stored | None = None
+
+
+def check(home_path: Path) -> list[Check]:
+    """Python, state, disk, and the stored bytes by tier and kind, as far as they can be looked at."""
+    rows = [Check("python", sys.version_info >= (3, 11), sys.version.split()[0])]
     if not home_path.exists():
         return [*rows, _absent(home_path.absolute())]
     try:
         home = open_home(home_path)
         with StateStore(home.state_url) as state:
             runs = state.list_runs(None, 1000)
-        rows.append(("state", True, f"{home.state_url.split('@')[-1]}: {len(runs)} run(s)"))
+        rows.append(Check("state", True, f"{home.state_url.split('@')[-1]}: {len(runs)} run(s)"))
     except DataFlowError as e:
-        return [*rows, ("state", False, str(e))]
-    usage = shutil.disk_usage(home.root)
+        return [*rows, Check("state", False, str(e))]
+    rows.append(_disk("disk", home.root))
+    tier = ColdTier(home.root)
+    try:
+        has_cold = tier.exists()
+        if has_cold:
+            rows.append(_disk("cold disk", tier.folder.resolve()))
+    except ColdAway as e:
+        has_cold = False
+        rows.append(Check("cold disk", False, str(e)))
+    return [*rows, *(_told(one) for one in stored(home.root, cold=has_cold) if one.files)]
+
+
+def _disk(what: str, folder: Path) -> Check:
+    usage = shutil.disk_usage(folder)
     free = usage.free / 2**30
-    rows.append(("disk", free > 1, f"{free:,.1f} GiB free of {usage.total / 2**30:,.0f} at {home.root}"))
-    for name in ("data", "raw", "staging", "versions", "quarantine"):
-        folder = home.root / name
-        if folder.is_dir():
-            files = [p.stat() for p in folder.rglob("*") if p.is_file()]
-            size = sum(s.st_size for s in files)
-            # A quarantined file is a copy that did not match its hash: somebody should look at the disk.
-            rows.append(
-                (name, name != "quarantine" or not files, f"{len(files):,} files, {size / 2**20:,.1f} MiB")
-            )
-    return rows
+    return Check(what, free > 1, f"{free:,.1f} GiB free of {usage.total / 2**30:,.0f} at {folder}")
 
 
-def _absent(home: Path) -> tuple[str, bool, str]:
+def _told(one: Stored) -> Check:
+    # A quarantined file is a copy that did not match its hash: somebody should look at the disk.
+    name = one.kind if one.tier == HOT else f"{one.tier} {one.kind}"
+    detail = f"{one.files:,} files, {one.bytes / 2**20:,.1f} MiB"
+    return Check(name, one.kind != "quarantine", detail, one)
+
+
+def _absent(home: Path) -> Check:
     above = next(folder for folder in home.parents if folder.exists())
     if os.access(above, os.W_OK | os.X_OK):
-        return ("home", True, f"{home} is not there yet; the first `dataflow run` makes it")
-    return ("home", False, f"{home} can't be made: you may not write in {above}; name another with --home")
+        return Check("home", True, f"{home} is not there yet; the first `dataflow run` makes it")
+    return Check(
+        "home", False, f"{home} can't be made: you may not write in {above}; name another with --home"
+    )

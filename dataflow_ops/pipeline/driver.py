@@ -22,7 +22,7 @@ from dataflow_ops.protocols import Step
 from dataflow_ops.state.database import no_collections
 from dataflow_ops.state.lookup import Standings
 from dataflow_ops.state.store import StateStore
-from dataflow_ops.storage.chunk_store import ChunkStore
+from dataflow_ops.storage.chunk_store import ChunkStore, Listing
 from dataflow_ops.storage.staging import Staging
 from dataflow_ops.values import Claim, Numbers, TaskSpec
 
@@ -299,7 +299,11 @@ class Driver:
     def _lost(self, step: str, known: Standings) -> set[str]:
         """Keys of finished tasks of which an output is gone or broken."""
         listing = self.chunks.listing(f"data/{step}/")
-        doubtful = {key for key, uri, size, mtime in known.stored if listing.get(uri) != (size, mtime)}
+        doubtful = _doubtful(known, listing)
+        if doubtful:
+            # Only now: who needs nothing of the cold tier goes on while it is away.
+            listing = self.chunks.cold_listing(f"data/{step}/") | listing
+            doubtful = _doubtful(known, listing)
         records = self.state.records(sorted(doubtful)).values()
         return {r.key for r in records if not self.chunks.check_present(r.outputs, listing)}
 
@@ -385,3 +389,7 @@ class Driver:
                 self.discover()
             else:
                 self.run_step(name)
+
+
+def _doubtful(known: Standings, listing: Listing) -> set[str]:
+    return {key for key, uri, size, mtime in known.stored if listing.get(uri) != (size, mtime)}

@@ -20,6 +20,7 @@ from dataflow_ops.pipeline.version_states import REMOVED
 from dataflow_ops.state.records import VersionRecord
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.storage.blob import Blob, BlobStore
+from dataflow_ops.storage.cold import COLD
 
 RELEASED = ("gather", "recall", "verify", "unite", "collect", "export")
 """Steps whose outputs nobody reads once a version was removed that a compacted one was put together from.
@@ -132,22 +133,23 @@ def collect_orphans(state: StateStore, blobs: BlobStore, grace_s: float, dry_run
     oldest_ns = int((time.time() - grace_s) * 1e9)
     for number in range(256):
         prefix = f"{number:02x}"
-        old = [
-            b
-            for step in (*STEP_NAMES, *COMPACTION)
-            for b in blobs.list(f"data/{step}/{prefix}/")
-            if b.mtime_ns < oldest_ns
-        ]
+        newest: dict[str, int] = {}
+        for tier in ("", f"{COLD}/"):
+            for step in (*STEP_NAMES, *COMPACTION):
+                for uri, _, mtime_ns in blobs.list(f"{tier}data/{step}/{prefix}/"):
+                    uri = uri.removeprefix(tier)
+                    newest[uri] = max(mtime_ns, newest.get(uri, 0))
+        old = [uri for uri, mtime_ns in newest.items() if mtime_ns < oldest_ns]
         if not old:
             continue
         # In this order: what ends between the two looks is in the second one.
         at_work = {key[:16] for key in state.keys_at_work()}
         known = state.stored_uris(prefix)
-        for blob in old:
-            match = _NAME.match(blob.uri)
-            if blob.uri not in known and match is not None and match[1] not in at_work:
+        for uri in old:
+            match = _NAME.match(uri)
+            if uri not in known and match is not None and match[1] not in at_work:
                 done.items += 1
-                done.delete(blobs, blob.uri, dry_run)
+                done.delete(blobs, uri, dry_run)
     return done
 
 

@@ -23,12 +23,15 @@ class Home:
         root: storage root (``DATAFLOW_ROOT``, default the folder itself).
         state_url: SQLAlchemy URL (``DATAFLOW_STATE_URL``, else the stack's of this home, else ``state.db``).
         redis_url: where pause flags have a fast copy (``DATAFLOW_REDIS_URL``); ``None`` for none.
+        cold: below which folder maintenance is to keep the cold tier (``DATAFLOW_COLD``); ``None``: where
+            the home remembers it, if it has one.
     """
 
     path: Path
     root: Path
     state_url: str
     redis_url: str | None = None
+    cold: Path | None = None
 
 
 def open_home(path: Path, *, create: bool = True, patience_s: float = 0.0) -> Home:
@@ -71,7 +74,9 @@ def open_home(path: Path, *, create: bool = True, patience_s: float = 0.0) -> Ho
         if url != stack.get("state_url"):
             raise
         raise DatabaseUnavailable(f"{e}; is the stack up? `dataflow stack up --home {path}` starts it") from e
-    return Home(path, root, url, os.environ.get("DATAFLOW_REDIS_URL") or stack.get("redis_url"))
+    redis_url = os.environ.get("DATAFLOW_REDIS_URL") or stack.get("redis_url")
+    cold = os.environ.get("DATAFLOW_COLD")
+    return Home(path, root, url, redis_url, Path(cold).absolute() if cold else None)
 
 
 def _stack(path: Path) -> dict[str, str]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 from dataflow_ops.engine.tidy import tidy
 from dataflow_ops.errors import ConfigError
 from dataflow_ops.pipeline.compact_long import compact_long_chains
+from dataflow_ops.pipeline.cooling import AFTER_DAYS, Cooled, cool
 from dataflow_ops.pipeline.garbage import (
     Cleared,
     collect_folders,
@@ -29,6 +31,7 @@ from dataflow_ops.pipeline.version_states import REMOVED
 from dataflow_ops.state.records import VersionRecord
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.storage.blob import BlobStore
+from dataflow_ops.storage.cold import attach, claim
 from dataflow_ops.storage.local import LocalStore
 
 EVENTS_KEPT_S = 30 * 86_400.0
@@ -40,8 +43,10 @@ def maintain(
     *,
     grace_hours: float = 24.0,
     keep_versions: int | None = None,
+    cold_after_days: float = AFTER_DAYS,
     dry_run: bool = False,
     log: Callable[[str], Any] = print,
+    progress: Callable[[int, int], Any] = lambda done, total: None,
 ) -> dict[str, Any]:
     """Clear away what nothing reaches any more. Killed anywhere, the next call goes on; twice is once.
 
@@ -49,18 +54,30 @@ def maintain(
         home: an opened home.
         grace_hours: what is younger stays, so that no run loses what it is about to use.
         keep_versions: keep so many versions instead of what the jobs say (full ones and increments each).
+        cold_after_days: what is older and seldom read is moved to the cold tier, where the home has one.
         dry_run: only count.
         log: told of each version that goes.
+        progress: told how far the moving is.
+
+    Raises:
+        ColdAway: the home has a cold tier, and it can't be reached; nothing was done.
 
     Returns:
         ``compacted``: versions that were, where ``output.compact_after_days`` says so. ``temporary``,
         ``staged``, ``versions``, ``runs``, ``tasks``, ``orphans`` (files), ``folders`` (of versions that were
         never recorded), ``events``: what went, and ``files`` and
         ``bytes``: the room that it gave back. Old temporaries and events are 0 in a rehearsal; bytes of
-        temporaries are not counted.
+        temporaries are not counted. ``copied``, ``copied_bytes``: files that were copied to the cold tier;
+        ``moved``, ``moved_bytes``: those that lie there alone now; ``damaged``: those that stay, as they do
+        not hash as recorded.
     """
     grace_s = grace_hours * 3600.0
     blobs = LocalStore(home.root)
+    if home.cold is not None and not dry_run:
+        attach(home.root, home.cold)
+    if not dry_run:
+        claim(home.root)
+    is_tiered = blobs.cold.exists() or home.cold is not None
     compacted = compact_long_chains(home, dry_run, log)
     with StateStore(home.state_url) as state:
         temporary = 0 if dry_run else tidy(state, blobs)
@@ -71,6 +88,10 @@ def maintain(
         folders = collect_folders(state, blobs, grace_s, dry_run)
         staged = collect_staging(state, blobs, grace_s, dry_run)
         events = 0 if dry_run else state.prune_events(EVENTS_KEPT_S)
+        cooled = Cooled()
+        if is_tiered:
+            # Last: what went is not copied first.
+            cooled = cool(state, blobs, cold_after_days, grace_s, dry_run, log, progress)
     parts = (of_versions, tasks, orphans, folders, staged)
     return {
         "dry_run": dry_run,
@@ -85,6 +106,7 @@ def maintain(
         "events": events,
         "files": sum(part.files for part in parts),
         "bytes": sum(part.bytes for part in parts),
+        **asdict(cooled),
     }
 
 

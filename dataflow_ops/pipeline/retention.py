@@ -73,7 +73,7 @@ def past_retention(
         return []
     now = time.time() if now is None else now
     full = [v.version_id for v in versions if v.mode != INCREMENT and v.state == PUBLISHED]
-    needed = {*full[:ALWAYS_KEPT], *(base for run in live for base in _bases_of(run))}
+    needed = {*full[:ALWAYS_KEPT], *(base for run in live for base in bases_of(run))}
     runs = {run.run_id for run in live}
     places: dict[bool, int] = {}
     found = []
@@ -146,7 +146,8 @@ def ages(state: StateStore, dataset: str) -> dict[str, float]:
     return made
 
 
-def _bases_of(run: RunRecord) -> list[str]:
+def bases_of(run: RunRecord) -> list[str]:
+    """Versions that a run is held against or builds on."""
     interval = json.loads(run.settings).get("interval") or {}
     parent = (interval.get("parent") or {}).get("version")
     return [str(name) for name in (interval.get("base"), parent) if name]

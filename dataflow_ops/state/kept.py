@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -29,6 +29,15 @@ from dataflow_ops.state.versions import REMOVED
 _FREE = ("PENDING", "CANCELLED", "FAILED", "DEAD")
 """States of a task that nobody works on and that has no outputs to rely on."""
 _UNLINKED = ~sa.exists().where(run_task.c.task_key == task.c.key)
+
+
+class Movable(NamedTuple):
+    """A stored output that may be moved: where it lies, bytes, modification time, hex SHA-256."""
+
+    uri: str
+    size: int
+    mtime_ns: int
+    sha256: str
 
 
 class Kept:
@@ -167,13 +176,42 @@ class Kept:
 
     def stored_uris(self, key_prefix: str) -> set[str]:
         """URIs of all recorded outputs of tasks whose key begins so (hexadecimal digits)."""
-        c = task_output.c
-        after = f"{int(key_prefix, 16) + 1:0{len(key_prefix)}x}"
-        query = sa.select(c.uri).where(c.task_key >= key_prefix)
-        if len(after) == len(key_prefix):
-            query = query.where(c.task_key < after)
+        query = sa.select(task_output.c.uri).where(*_begins(key_prefix))
         with self.db.read() as connection:
             return set(connection.execute(query).scalars())
+
+    def movable_outputs(
+        self,
+        key_prefix: str,
+        kinds: Sequence[tuple[str, str]],
+        older_than_s: float,
+        not_of: Sequence[str] = (),
+    ) -> list[Movable]:
+        """Outputs of finished tasks that no live run holds, by URI.
+
+        Args:
+            key_prefix: hexadecimal digits with which the task's key begins.
+            kinds: ``(step, kind)`` of the outputs.
+            older_than_s: seconds since the task ended.
+            not_of: none that these runs hold, either.
+        """
+        c = task_output.c
+        held = sa.and_(run_task.c.task_key == task.c.key, run.c.run_id == run_task.c.run_id)
+        wanted = sa.or_(run.c.state.in_(LIVE_RUNS), self.db.among(run.c.run_id, not_of))
+        query = (
+            sa.select(c.uri, c.size, c.mtime_ns, c.sha256)
+            .join(task, task.c.key == c.task_key)
+            .where(
+                *_begins(key_prefix),
+                sa.or_(*(sa.and_(task.c.step == step, c.kind == kind) for step, kind in kinds)),
+                task.c.state == "SUCCESS",
+                task.c.ended_at < self.db.now - older_than_s,
+                ~sa.exists().where(held, wanted),
+            )
+            .order_by(c.uri)
+        )
+        with self.db.read() as connection:
+            return [Movable(*row) for row in connection.execute(query)]
 
     def is_anything_live(self) -> bool:
         """Whether any run is planned, running or paused."""
@@ -199,3 +237,9 @@ class Kept:
         query: sa.Select[Any] = sa.select(c.state).where(c.dataset == dataset, c.version_id == version_id)
         with self.db.write() as connection:
             yield connection.execute(query.with_for_update()).scalar() == REMOVED
+
+
+def _begins(key_prefix: str) -> list[sa.ColumnElement[bool]]:
+    key = task_output.c.task_key
+    after = f"{int(key_prefix, 16) + 1:0{len(key_prefix)}x}"
+    return [key >= key_prefix, *([key < after] if len(after) == len(key_prefix) else [])]

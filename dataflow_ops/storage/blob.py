@@ -79,7 +79,11 @@ class BlobStore(Protocol):
         """Publish a few bytes under the same guarantees; ``replace`` swaps an existing file atomically."""
 
     def list(self, prefix: str = "") -> Iterator[Blob]:
-        """Every published file whose URI starts with ``prefix``, in one pass, in no promised order."""
+        """Every published file whose URI starts with ``prefix``, in one pass, in no promised order.
+
+        What lies in the cold tier of a store that has one is read by its usual name, and listed with
+        ``cold/`` before it.
+        """
 
     def stat(self, uri: str) -> tuple[int, int] | None:
         """``(size, mtime_ns)``, or None when there is no such file."""

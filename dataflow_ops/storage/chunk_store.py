@@ -10,6 +10,7 @@ import pyarrow as pa
 from dataflow_ops.errors import CorruptOutput
 from dataflow_ops.protocols import OutputSpec
 from dataflow_ops.storage.blob import BlobStore, sha256_of
+from dataflow_ops.storage.cold import COLD
 from dataflow_ops.storage.row_groups import MAX_BYTES, MAX_ROWS
 from dataflow_ops.storage.rows import RowReader
 from dataflow_ops.storage.slice_buffer import SPILL_BYTES
@@ -147,8 +148,17 @@ class ChunkStore:
         return sum(p.rows for p in output.slices if not slice_name or p.name == slice_name)
 
     def listing(self, prefix: str = "data/") -> dict[str, tuple[int, int]]:
-        """Everything under a prefix, in one pass, for :meth:`absent`."""
+        """Everything under a prefix, in one pass, for :meth:`absent`; without what was moved away."""
         return {uri: (size, mtime_ns) for uri, size, mtime_ns in self.blobs.list(prefix)}
+
+    def cold_listing(self, prefix: str = "data/") -> dict[str, tuple[int, int]]:
+        """What of it lies in the cold tier, by its usual name.
+
+        Raises:
+            ColdAway: the tier can't be reached.
+        """
+        found = self.listing(f"{COLD}/{prefix}")
+        return {uri.removeprefix(f"{COLD}/"): known for uri, known in found.items()}
 
     def absent(self, outputs: Sequence[Output], listing: Listing | None = None) -> list[Output]:
         """Those outputs that are gone or broken.

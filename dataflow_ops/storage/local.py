@@ -20,6 +20,7 @@ from dataflow_ops.storage.blob import (
     checked_uri,
     sha256_of,
 )
+from dataflow_ops.storage.cold import COLD, ColdTier
 from dataflow_ops.storage.disk import Disk, full_disk_named
 
 _CANNOT_LINK = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP})
@@ -28,6 +29,9 @@ _CANNOT_LINK = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP}
 class LocalStore:
     """A :class:`~dataflow_ops.storage.blob.BlobStore` in a folder of this machine (or a mounted one).
 
+    What is read, and not in the folder, is looked for in its cold tier, where it has one; everything is
+    written here.
+
     Args:
         root: the folder; made on first use.
         disk: the durable operations; tests pass one that fails on purpose.
@@ -35,6 +39,7 @@ class LocalStore:
 
     def __init__(self, root: Path, disk: Disk | None = None) -> None:
         self.root = Path(root)
+        self.cold = ColdTier(self.root)
         self._disk = disk or Disk()
         self._durable_folders: set[Path] = set()
         # Distinct for threads that share a store, too.
@@ -52,13 +57,16 @@ class LocalStore:
     def open(self, uri: str) -> BinaryIO:
         """See :meth:`BlobStore.open`."""
         try:
-            return open(self._path(uri), "rb")
+            try:
+                return open(self._path(uri), "rb")
+            except FileNotFoundError:
+                return open(self._found(uri), "rb")
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as e:
             raise CorruptOutput(f"{uri} is recorded but not there") from e
 
     def local_path(self, uri: str) -> Path | None:
         """See :meth:`BlobStore.local_path`."""
-        return self._path(uri)
+        return self._found(uri)
 
     def stage(self, uri: str) -> LocalStaged:
         """See :meth:`BlobStore.stage`: a temporary in the final file's own folder."""
@@ -101,8 +109,16 @@ class LocalStore:
             staged.discard()
 
     def list(self, prefix: str = "") -> Iterator[Blob]:
-        """See :meth:`BlobStore.list`. Folders and names that vanish meanwhile are passed over."""
+        """See :meth:`BlobStore.list`. Folders and names that vanish meanwhile are passed over.
+
+        What lies in the cold tier is listed under ``cold/`` only.
+
+        Raises:
+            ColdAway: that is asked for, and can't be told.
+        """
         folder, _, stem = prefix.rpartition("/")
+        if folder.split("/")[0] == COLD and not self.cold.exists():
+            return
         if ".." in folder.split("/"):
             raise StorageError(f"{prefix!r} is not a path below the storage root")
         pending = [(str(self.root / folder), f"{folder}/" if folder else "", stem)]
@@ -115,7 +131,7 @@ class LocalStore:
             with entries:
                 for entry in entries:
                     name = entry.name
-                    if not name.startswith(stem):
+                    if not name.startswith(stem) or (not base and name == COLD):
                         continue
                     if entry.is_dir(follow_symlinks=False):
                         pending.append((entry.path, f"{base}{name}/", ""))
@@ -129,18 +145,20 @@ class LocalStore:
     def stat(self, uri: str) -> tuple[int, int] | None:
         """See :meth:`BlobStore.stat`."""
         try:
-            status = os.stat(self._path(uri))
+            status = os.stat(self._found(uri))
         except (FileNotFoundError, NotADirectoryError):
             return None
         return status.st_size, status.st_mtime_ns
 
     def delete(self, uri: str) -> bool:
-        """See :meth:`BlobStore.delete`."""
-        return self._unlink(self._path(uri))
+        """See :meth:`BlobStore.delete`; in both tiers."""
+        moved = self.cold.path(uri)
+        gone = moved is not None and self._unlink(moved)
+        return self._unlink(self._path(uri)) or gone
 
     def link(self, uri_from: str, uri_to: str) -> tuple[int, int]:
         """See :meth:`BlobStore.link`: a hard link, a verified copy where the file system has none."""
-        source, final = self._path(uri_from), self._path(uri_to)
+        source, final = self._found(uri_from), self._path(uri_to)
         if not source.exists():
             raise CorruptOutput(f"{uri_from} is recorded but not there")
         with full_disk_named(uri_to):
@@ -186,6 +204,11 @@ class LocalStore:
 
     def _path(self, uri: str) -> Path:
         return self.root / checked_uri(uri)
+
+    def _found(self, uri: str) -> Path:
+        """Where a file lies: here, or in the cold tier; here, too, where it does not exist."""
+        path = self._path(uri)
+        return path if path.exists() else self.cold.path(uri) or path
 
     def _known(self, uri: str) -> tuple[int, int]:
         status = self.stat(uri)

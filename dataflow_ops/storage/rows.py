@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,9 +26,11 @@ def slice_buffer(blobs: BlobStore, output: Output, part: Slice, verify: bool) ->
         buffer = pa.py_buffer(blobs.read(output.uri, part.offset, part.length))
     else:
         try:
-            with pa.memory_map(str(path)) as mapped:
-                mapped.seek(part.offset)
-                buffer = mapped.read_buffer(part.length)
+            try:
+                buffer = _mapped(path, part)
+            except FileNotFoundError:
+                # Moved to the cold tier between the two looks: asked again, its path is another one.
+                buffer = _mapped(blobs.local_path(output.uri) or path, part)
         except (OSError, pa.ArrowInvalid) as e:
             raise CorruptOutput(f"{output.uri} can't be read: {e}") from e
         if buffer.size != part.length:
@@ -38,6 +41,12 @@ def slice_buffer(blobs: BlobStore, output: Output, part: Slice, verify: bool) ->
     if verify and hashlib.sha256(buffer).hexdigest() != part.sha256:
         raise CorruptOutput(f"{output.uri}, slice {part.name!r}: the bytes do not hash to what was recorded")
     return buffer
+
+
+def _mapped(path: Path, part: Slice) -> pa.Buffer:
+    with pa.memory_map(str(path)) as mapped:
+        mapped.seek(part.offset)
+        return mapped.read_buffer(part.length)
 
 
 class RowReader:
