@@ -131,6 +131,33 @@ class KeptContract(StoreCase):
         assert store.stored_uris(other) == set()
         assert store.stored_uris("ff") == ({"data/parse/x"} if key.startswith("ff") else set())
 
+    def test_what_may_be_moved(self, store: StateStore) -> None:
+        old, live = self._ran(store, "r1", "a"), self._ran(store, "r2", "b")
+        kinds = [(store.records([old])[old].step, o.kind) for o in store.records([old])[old].outputs]
+
+        def movable(*not_of: str, age: float = HOUR, of: object = None) -> list[str]:
+            wanted = kinds if of is None else [of]
+            prefixes = {key[:2] for key in (old, live)}
+            found = [m for p in sorted(prefixes) for m in store.movable_outputs(p, wanted, age, not_of)]  # type: ignore[arg-type]
+            for one in found:
+                assert {(o.uri, o.size, o.mtime_ns, o.sha256) for o in store.records([old])[old].outputs} >= {
+                    tuple(one)
+                }
+            return [one.uri for one in found]
+
+        assert movable() == [], "both ended just now"
+        self._age(store)
+        outputs = len(kinds)
+        assert len(movable()) == 2 * outputs
+        assert movable(of=("else", "text")) == movable(of=(kinds[0][0], "else")) == []
+        assert len(movable("r2")) == outputs
+        assert movable("r1", "r2") == []
+        store.create_run("r3", "web", "job", "full", "{}", None)
+        store.enqueue("r3", [spec("b")])
+        assert len(movable()) == outputs, "a live run holds the other one"
+        store.ghost(old)
+        assert movable() == []
+
     def test_decisions_have_a_history(self, store: StateStore) -> None:
         store.add_version("web", "v1", "m1", "u", "r1", "AWAITING_APPROVAL")
         assert store.add_version_event("web", "v1", "published", "r1", "first")
