@@ -91,13 +91,15 @@ def maintenance(
         f"{files} would be removed, at least {size} freed." if dry_run else f"{files} removed, {size} freed."
     )
     OUT.print(line, markup=False)
-    for name, what in (
-        ("copied", "would be copied to the cold folder" if dry_run else "copied to the cold folder"),
-        ("moved", "moved there: the first copy is gone after the grace period"),
-    ):
-        if found[name]:
-            files, size = counted(found[name], "file"), counted(found[f"{name}_bytes"], "byte")
-            OUT.print(f"{files} {what}, {size}.", markup=False)
+    copied, size = counted(found["copied"], "file"), counted(found["copied_bytes"], "byte")
+    if found["copied"] and dry_run:
+        OUT.print(f"{copied} would be copied to the cold folder, {size}.", markup=False)
+    elif found["copied"]:
+        after = f"the first copies go after {grace_hours:g} hours"
+        OUT.print(f"{copied} copied to the cold folder, {size}; {after}.", markup=False)
+    if found["moved"]:
+        moved, size = counted(found["moved"], "file"), counted(found["moved_bytes"], "byte")
+        OUT.print(f"{moved} now in the cold folder alone, {size} freed in the root.", markup=False)
     if found["damaged"]:
         OUT.print(f"{counted(found['damaged'], 'file')} not moved: damaged; see above.", markup=False)
 

@@ -27,7 +27,7 @@ from dataflow_ops.pipeline.tiers import stored
 from dataflow_ops.storage.local import LocalStore
 from tests.cases.product import dataflow
 from tests.pipeline.compacting import chain, compacted, current, later, rows, totals
-from tests.pipeline.growing import TEXTS, Growing, first_day
+from tests.pipeline.growing import TEXTS, Growing, first_day, near
 from tests.pipeline.inside import Notes, published
 from tests.pipeline.test_damage import flip
 
@@ -79,6 +79,17 @@ def told(made: Growing, version: str) -> Any:
     )
 
 
+def whatif(made: Growing, version: str) -> Any:
+    """What other bounds would have done to a version's run."""
+    with made.state() as state:
+        run = next(v.run_id for v in state.versions() if v.version_id == version)
+    bound = "clean.boilerplate_filter.min_text_len=4000"
+    said = dataflow("whatif", made.job, "--set", bound, "--run", run, "--home", made.home, "--json")
+    assert said.code == 0, said.err
+    assert said.data["lost"] > 0
+    return {name: value for name, value in said.data.items() if name != "seconds"}
+
+
 def test_a_chain_of_days_goes_on_as_if_nothing_had_moved(tmp_path: Path) -> None:
     made = chain(tmp_path)
     other = twin(made)
@@ -107,25 +118,28 @@ def test_a_chain_of_days_goes_on_as_if_nothing_had_moved(tmp_path: Path) -> None
 def test_texts_of_older_runs_move_and_are_read_where_they_are(tmp_path: Path) -> None:
     made = Growing(tmp_path)
     first = first_day(made)
+    shutil.copytree(tmp_path / "docs", tmp_path / "before")
     for i in range(12):
         made.put(f"d{i:02}.md", TEXTS[30 + i])
     second = made.run().version_id
     with made.state() as state:
         assert len(near_runs(state)) == 1
-    said = diff_of(made.home, first, second, None)
-    before = told(made, first)
+    said, before, bounds = diff_of(made.home, first, second, None), told(made, first), whatif(made, first)
     cooled(made)
     texts = [p for p in cold_files(made) if ".text." in p.name]
     assert texts
     assert any(".text." in p.name for p in (made.home / "data/parse").rglob("*")), "those of the newest stay"
     assert told(made, first) == before
     assert diff_of(made.home, first, second, None) == said
-    # Back where they are current, a day compares with them, and they are no longer moved.
+    assert whatif(made, first) == bounds
+    # Back where they are current, a day compares with them.
     assert dataflow("versions", "rollback", first, "--home", made.home).code == 0
-    made.put("again.md", TEXTS[5])
+    shutil.copytree(tmp_path / "before", tmp_path / "docs", dirs_exist_ok=True)
+    made.put("near.md", near(TEXTS[5], "again"))
     day = made.day(3)
     assert day.facts["base"] == first
-    assert made.fates(day.version_id)["again.md"][0] != "exported"
+    fates = made.fates(day.version_id)
+    assert fates["near.md"][:2] == ("duplicate", fates["d05.md"][2])
 
 
 def test_a_run_again_finds_everything_done(tmp_path: Path) -> None:
@@ -326,7 +340,7 @@ def test_the_commands_say_what_lies_where(tmp_path: Path) -> None:
     assert "would be copied to the cold folder" in said.out, said.err
     before = {(s.tier, s.kind): (s.files, s.bytes) for s in stored(made.home, cold=False)}
     said = dataflow(*command, "--cold", tmp_path / "archive")
-    assert "moved there" in said.out, said.err
+    assert "now in the cold folder alone" in said.out, said.err
     found = {row["check"]: row for row in dataflow("doctor", "--home", made.home, "--json").data}
     cold = found["cold intermediates"]
     assert (cold["tier"], cold["kind"], cold["bytes"] > 0) == ("cold", "intermediates", True)
