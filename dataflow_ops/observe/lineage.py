@@ -34,7 +34,7 @@ class Lineage:
         survivor: for duplicates the document that stands for it, with its own fate.
         similarity: edit similarity to the survivor.
         copies: how many removed duplicates this document stands for.
-        shard: where it was exported to.
+        shard: where it was exported to, in the folder of ``version`` where that is known.
         labels: domain, language, quality level, tokens, … where it was labelled.
         passed: rules it passed, with versions.
         error: of dead letters: error class, ``message`` and ``parser``.
@@ -61,6 +61,7 @@ class Lineage:
     similarity: float | None = None
     copies: int = 0
     shard: str = ""
+    version: str = ""
     labels: Mapping[str, Any] = field(default_factory=dict)
     passed: tuple[PassedRule, ...] = ()
     error: str = ""

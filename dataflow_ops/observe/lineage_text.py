@@ -57,7 +57,8 @@ def as_text(one: Lineage, indent: str = "") -> str:
 
 def _sentence(one: Lineage) -> str:
     if one.fate == "exported":
-        return f"exported to {one.shard}" if one.shard else "exported"
+        of = f" of version {one.version}" if one.version else ""
+        return f"exported to {one.shard}{of}" if one.shard else "exported"
     if one.fate == "rejected":
         gate = f" (gate {one.gate})" if one.gate else ""
         return f"rejected in {one.step} by {one.rule}{gate}{_comparison(one)}"

@@ -23,6 +23,7 @@ from dataflow_ops.pipeline.media_counts import documents_by_media
 from dataflow_ops.pipeline.parent import base_parts
 from dataflow_ops.pipeline.reader import RunReader
 from dataflow_ops.pipeline.session import latest_run, parse_job_text
+from dataflow_ops.pipeline.shard_places import placed
 from dataflow_ops.protocols import Step
 from dataflow_ops.state.records import COMPACT
 from dataflow_ops.state.store import StateStore
@@ -64,10 +65,12 @@ def _traced(home: Home, state: StateStore, run_id: str, document: str) -> Lineag
             if place == len(runs):
                 raise
             continue
+        found = placed(home, state, reader, name, found)
         for below in runs[place:] if found.survivor_id and found.survivor is None else ():
             reader, steps = _reader(home, state, below)
             with suppress(ConfigError):
                 survivor = find(reader, found.survivor_id, rule_notes(steps))
+                survivor = placed(home, state, reader, below, survivor)
                 return replace(found, survivor=survivor, detail="the survivor is of a version below")
         return found
     raise AssertionError("there is at least one run")
