@@ -12,6 +12,7 @@ import typer
 
 from dataflow_ops.cli.backfill_progress import BackfillProgress
 from dataflow_ops.cli.backfill_views import (
+    TOLD,
     count,
     end,
     left_out,
@@ -154,7 +155,7 @@ def list_(
     with BackfillBook(home) as book:
         rows = book.list(dataset, limit)
     if as_json:
-        print_json(rows)
+        print_json(rows, told=TOLD)
         return
     if not rows:
         OUT.print("No backfills yet; `dataflow backfill JOB --from DAY --to DAY` begins one.", markup=False)
@@ -178,6 +179,7 @@ def list_(
             )
             for row in rows
         ],
+        told=("detail",),
     )
 
 
@@ -189,7 +191,7 @@ def show(backfill_id: IdArgument, home: HomeOption = DEFAULT_HOME, as_json: Json
     with BackfillBook(home) as book:
         found = book.describe(book.find(backfill_id))
     if as_json:
-        print_json(found)
+        print_json(found, told=TOLD)
         return
     tell(found)
 
@@ -208,7 +210,7 @@ def pause(
         record = book.pause(backfill_id, getpass.getuser(), why)
         found = book.describe(record)
     if as_json:
-        print_json(found)
+        print_json(found, told=TOLD)
         return
     OUT.print(
         f"{record.backfill_id} is paused. Go on with: dataflow backfills resume {record.backfill_id}",
@@ -260,7 +262,7 @@ def cancel(backfill_id: IdArgument, home: HomeOption = DEFAULT_HOME, as_json: Js
         record = book.cancel(backfill_id, getpass.getuser(), api)
         found = book.describe(record)
     if as_json:
-        print_json(found)
+        print_json(found, told=TOLD)
         return
     stopped = count(found, "CANCELLED")
     OUT.print(f"{record.backfill_id} is cancelled; {stopped} of its days were not done.", markup=False)

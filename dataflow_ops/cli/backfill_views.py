@@ -17,6 +17,9 @@ from dataflow_ops.cli.options import DEFAULT_HOME, EXIT_FAILED, EXIT_PAUSED, EXI
 if TYPE_CHECKING:
     from dataflow_ops.state.backfills import BackfillRecord
 
+TOLD = ("detail", "run_detail")
+"""Keys of texts for people in what is told of a backfill."""
+
 
 @contextmanager
 def told_when_away(home_path: Path, record: BackfillRecord | None = None) -> Iterator[None]:
@@ -95,13 +98,14 @@ def tell(found: dict[str, Any]) -> None:
             (d["day"], d["state"], d["run_detail"] if d["state"] == "RUNNING" else d["detail"], d["run"])
             for d in found["days"]
         ],
+        told=("detail",),
     )
 
 
 def end(found: dict[str, Any], as_json: bool) -> None:
     """Say how a backfill stands, and exit with the code for it."""
     if as_json:
-        print_json(found)
+        print_json(found, told=TOLD)
     else:
         tell(found)
     state, name = found["state"], found["backfill"]

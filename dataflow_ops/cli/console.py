@@ -6,7 +6,7 @@ import json
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from dataflow_ops.cli.hints import with_home
+from dataflow_ops.cli.hints import with_home, with_home_in
 from dataflow_ops.cli.options import EXIT_PAUSED, EXIT_WAITING
 from dataflow_ops.engine.runner import TaskOutcome
 from dataflow_ops.pipeline.driver import StepReport
@@ -25,7 +25,8 @@ from dataflow_ops.pipeline.driver import StepReport
 class HintConsole(Console):
     """Prints commands in plain strings with the home that this one was called with (:mod:`.hints`).
 
-    What comes from documents is printed as :class:`rich.text.Text`, and stays as it is.
+    What comes from documents is printed as :class:`rich.text.Text`, and stays as it is. Of tables and JSON
+    the caller says which parts are for people.
     """
 
     def print(self, *objects: Any, **options: Any) -> None:
@@ -156,7 +157,7 @@ def told_when_interrupted() -> Iterator[None]:
 def print_end(result: Any, as_json: bool) -> None:
     """How a run ended; exits with the code that says so."""
     if as_json:
-        print_json(result.as_json())
+        print_json(result.as_json(), told=("message", "waits", "notes"))
     else:
         (OUT if result.state != "PAUSED" else ERR).print(result.message, markup=False)
     if result.state == "PAUSED":
@@ -185,14 +186,36 @@ def print_steps(steps: Sequence[Mapping[str, Any]], *, tasks: bool = False) -> N
     print_table("", list(columns.values()), [tuple(row[c] for c in columns) for row in shown])
 
 
-def print_json(value: object) -> None:
-    """One JSON document on standard output."""
+def print_json(value: object, *, told: Collection[str] = ()) -> None:
+    """One JSON document on standard output.
+
+    Args:
+        value: the document.
+        told: keys of texts for people, which name commands with the home as :class:`HintConsole` does.
+    """
+    value = with_home_in(value, told, sys.argv[1:])
     sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, default=str) + "\n")
 
 
-def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Aligned columns, one line a row, never folded; numbers stand to the right."""
-    cells = [[_cell(value) for value in row] for row in rows]
+def print_table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], *, told: Collection[str] = ()
+) -> None:
+    """Aligned columns, one line a row, never folded; numbers stand to the right.
+
+    Args:
+        title: a line above; none where empty.
+        columns: headings.
+        rows: a value for each column.
+        told: columns of texts for people, which name commands with the home as :class:`HintConsole` does.
+    """
+    said = [
+        [
+            with_home_in({name: value}, told, sys.argv[1:])[name]
+            for name, value in zip(columns, row, strict=True)
+        ]
+        for row in rows
+    ]
+    cells = [[_cell(value) for value in row] for row in said]
     width = [max([cell_len(name), *(cell_len(row[i]) for row in cells)]) for i, name in enumerate(columns)]
     right = [
         bool(rows) and all(isinstance(row[i], (int, float)) and not isinstance(row[i], bool) for row in rows)

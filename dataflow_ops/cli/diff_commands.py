@@ -26,7 +26,7 @@ def diff(
 
     found = diff_of(home, a, b, dataset, n)
     if as_json:
-        print_json(found)
+        print_json(found, told=("cli",))
     else:
         OUT.print(as_text(found), markup=False)
 

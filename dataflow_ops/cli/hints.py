@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 GROUPS = ("backfills", "dead-letters", "stack", "versions")
 """Words of ``dataflow`` that another word follows."""
@@ -51,3 +52,31 @@ def with_home(text: str, arguments: Sequence[str]) -> str:
         return f"{found[0]} --home {shlex.quote(home)}"
 
     return _COMMAND.sub(told, text)
+
+
+def with_home_in(value: Any, fields: Collection[str], arguments: Sequence[str]) -> Any:
+    """What a program is given, with :func:`with_home` in those fields that hold a text for people.
+
+    Other fields hold names and texts from outside, and stay as they are.
+
+    Args:
+        value: mappings, sequences and plain values, as JSON has them.
+        fields: keys of the texts, at any depth; a text, or a sequence of them.
+        arguments: the words behind ``dataflow``.
+    """
+    if isinstance(value, Mapping):
+        return {
+            key: _texts(one, arguments) if key in fields else with_home_in(one, fields, arguments)
+            for key, one in value.items()
+        }
+    if isinstance(value, (list, tuple)):
+        return [with_home_in(one, fields, arguments) for one in value]
+    return value
+
+
+def _texts(value: Any, arguments: Sequence[str]) -> Any:
+    if isinstance(value, str):
+        return with_home(value, arguments)
+    if isinstance(value, (list, tuple)):
+        return [_texts(one, arguments) for one in value]
+    return value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +9,6 @@ import typer
 from rich.text import Text
 
 from dataflow_ops.cli.console import OUT, counted, print_json, print_table
-from dataflow_ops.cli.hints import with_home
 from dataflow_ops.cli.options import (
     DEFAULT_HOME,
     EXIT_FAILED,
@@ -138,11 +136,12 @@ def doctor(home: HomeOption = DEFAULT_HOME, as_json: JsonOption = False) -> None
                 {"check": row.what, "ok": row.ok, "detail": row.detail}
                 | ({} if row.stored is None else dataclasses.asdict(row.stored))
                 for row in rows
-            ]
+            ],
+            told=("detail",),
         )
     else:
-        told = [(row.what, row.ok, with_home(row.detail, sys.argv[1:])) for row in rows]
-        print_table("", ("check", "ok", "detail"), told)
+        cells = [(row.what, row.ok, row.detail) for row in rows]
+        print_table("", ("check", "ok", "detail"), cells, told=("detail",))
     if not all(row.ok for row in rows):
         raise typer.Exit(EXIT_FAILED)
 

@@ -116,7 +116,9 @@ def cancel(
     done = cancel_run(home, run_id, getpass.getuser(), why)
     told = stop_dag_run(home, done.run)
     if as_json:
-        print_json({"run": run_id, "state": "CANCELLED", "tasks": done.tasks, "message": told})
+        print_json(
+            {"run": run_id, "state": "CANCELLED", "tasks": done.tasks, "message": told}, told=("message",)
+        )
         return
     OUT.print(
         f"{run_id} is cancelled; open tasks given up: {done.tasks:,}. What is done stays: the next run of the"
@@ -148,7 +150,7 @@ def pauses(home: HomeOption = DEFAULT_HOME, as_json: JsonOption = False) -> None
         )
         for row in rows
     ]
-    print_table("", columns, shown)
+    print_table("", columns, shown, told=("go on with",))
 
 
 def urgent(
@@ -204,6 +206,9 @@ def _tell_scope(cleared: bool, scope: str, target: str, as_json: bool) -> None:
 
 def _say(message: str, done: Resumed, state: str, as_json: bool) -> None:
     if as_json:
-        print_json({"run": done.run_id, "state": state, "cleared": done.cleared, "message": message})
+        print_json(
+            {"run": done.run_id, "state": state, "cleared": done.cleared, "message": message},
+            told=("message",),
+        )
     else:
         OUT.print(message, markup=False)

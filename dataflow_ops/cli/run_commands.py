@@ -135,7 +135,7 @@ def status(
 
     found: dict[str, Any] = status_of(home, run_id, dataset)
     if as_json:
-        print_json(found)
+        print_json(found, told=("sentence",))
         return
     OUT.print(found["sentence"], markup=False)
     print_steps(found["steps"], tasks=True)
@@ -154,7 +154,7 @@ def runs(
 
     rows, total = runs_of(home, dataset, limit)
     if as_json:
-        print_json(rows)
+        print_json(rows, told=("detail",))
         return
     if not rows:
         OUT.print("No runs yet; `dataflow run JOB` starts one.", markup=False)
@@ -162,7 +162,7 @@ def runs(
     columns = ("run", "dataset", "job", "state", "started", "ended", "detail")
     for row in rows:
         row["detail"] = " ".join((row["detail"] or "").split())
-    print_table("", columns, [tuple(row[c] for c in columns) for row in rows])
+    print_table("", columns, [tuple(row[c] for c in columns) for row in rows], told=("detail",))
     if total > len(rows):
         OUT.print(f"{len(rows):,} of {total:,} runs; --limit {total} shows all.")
 

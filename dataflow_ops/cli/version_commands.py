@@ -37,7 +37,7 @@ def list_(
     with open_versions(home) as versions:
         rows = versions.list(dataset)
     if as_json:
-        print_json(rows)
+        print_json(rows, told=("waits",))
         return
     if not rows:
         OUT.print("No version has been published here yet; `dataflow run JOB` makes one.", markup=False)
@@ -80,7 +80,7 @@ def show(
         found = versions.show(version, dataset)
     line = found.pop("fates_line")
     if as_json:
-        print_json(found)
+        print_json(found, told=("waits", "notes"))
         return
     for name, value in (
         ("version", found["version"] + (" (current)" if found["current"] else "")),
@@ -222,7 +222,7 @@ def announce(
     """Send the asset event of a published version: DAGs that wait for the data set start on it."""
     told = announced(home, version, dataset)
     if as_json:
-        print_json({"event": told.how, "message": told.message})
+        print_json({"event": told.how, "message": told.message}, told=("message",))
     else:
         OUT.print(told.message or "This home has no Airflow: there is nobody to tell.", markup=False)
     if told.how not in ("sent", "by_dag_run"):

@@ -33,7 +33,7 @@ from dataflow_ops.state.records import COMPACT, RunRecord, VersionRecord
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.timing import IntervalSettings, ParentSettings
 
-INTERRUPTED = "interrupted; `dataflow versions compact` goes on from there"
+INTERRUPTED = "interrupted; `dataflow versions compact {version}` goes on from there"
 MADE = (("weigh", "content"), ("pack", ""), ("trace", "fates"))
 """``(step, kind)`` of what must be whole before anything is published."""
 
@@ -154,7 +154,7 @@ def drive_compaction(
             return _paused(session, *((flag.who, flag.why) if flag else ("somebody", "")))
         except KeyboardInterrupt:
             with suppress(DataFlowError):
-                session.end("FAILED", INTERRUPTED)
+                session.end("FAILED", INTERRUPTED.format(version=_of(session)))
             raise
         except (DataFlowError, OSError) as met:
             e = plain(met)
@@ -163,6 +163,13 @@ def drive_compaction(
             except DataFlowError as again:
                 reporter.note(f"the run's end could not be recorded: {plain(again)}")
             raise
+
+
+def _of(session: Session) -> str:
+    """The version that a compaction's run puts together."""
+    interval = session.settings.interval
+    assert interval is not None, "a compaction is made for a version"
+    return interval.base
 
 
 def _asked(state: StateStore, version: str | None, dataset: str | None) -> VersionRecord:

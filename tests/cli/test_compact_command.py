@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
+import pytest
+
+from dataflow_ops.pipeline import compact as module
 from tests.cli.conftest import Dataflow
+from tests.pipeline.compacting import chain, current
 from tests.pipeline.growing import TEXTS, Growing, first_day
 
 
@@ -50,3 +55,30 @@ def test_a_job_or_a_version_is_compacted_and_all_commands_work_on_it(
     same = dataflow("diff", day, name, "--home", made.home, "--json").json["documents"]
     assert (same["added"], same["removed"], same["same"]) == (0, 0, kept)
     assert dataflow("versions", "compact", "--home", made.home).out.strip().endswith("to put together.")
+
+
+def test_interrupted_it_says_a_command_that_goes_on_with_the_same_version(
+    dataflow: Dataflow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = chain(tmp_path)
+    newest = current(made)
+    with made.state() as state:
+        named = next(v.base for v in state.versions() if v.version_id == newest)
+    assert named is not None
+    with monkeypatch.context() as patched:
+
+        def interrupted(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        patched.setattr(module, "_finish", interrupted)
+        assert dataflow("versions", "compact", named, "--home", made.home, "--workers", 0).code == 130
+    line = f"dataflow versions compact --home {made.home} {named}"
+    told = f"interrupted; `{line}` goes on from there"
+    assert told in dataflow("status", "--home", made.home).out
+    assert told in dataflow("status", "--home", made.home, "--json").json["sentence"]
+    assert told in dataflow("runs", "--home", made.home).out
+    [run, *_] = dataflow("runs", "--home", made.home, "--json").json
+    assert run["detail"] == told
+    done = dataflow(*shlex.split(line)[1:], "--workers", 0, "--json").json
+    assert (done["state"], done["from"][-1]) == ("AWAITING_APPROVAL", named)
+    assert f"dataflow versions approve --home {made.home} {done['version']}" in done["message"]

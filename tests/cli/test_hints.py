@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import typer.main
 
-from dataflow_ops.cli.hints import GROUPS, HOMELESS, named_home, with_home
+from dataflow_ops.cli.hints import GROUPS, HOMELESS, named_home, with_home, with_home_in
 from dataflow_ops.cli.main import app
 from tests.cli.conftest import Dataflow
 from tests.cli.test_printed_commands import understood
@@ -62,6 +62,17 @@ def test_commands_get_the_home(text: str, told: str) -> None:
     assert with_home(text, ["status"]) == text
 
 
+def test_only_the_named_fields_of_what_programs_get_are_texts_for_people() -> None:
+    rows = [{"detail": "`dataflow runs`", "text": "`dataflow runs`", "days": ({"detail": None},), "n": 1}]
+    assert with_home_in(rows, ("detail", "n"), ["runs", "--home", "h"]) == [
+        {"detail": "`dataflow runs --home h`", "text": "`dataflow runs`", "days": [{"detail": None}], "n": 1}
+    ]
+    waits = {"waits": ["dataflow versions approve v"]}
+    assert with_home_in(waits, ("waits",), ["x", "--home", "h"])["waits"] == [
+        "dataflow versions approve --home h v"
+    ]
+
+
 def test_a_folder_with_a_space_is_quoted() -> None:
     assert with_home("dataflow runs", ["run", "--home", "my home"]) == "dataflow runs --home 'my home'"
 
@@ -102,4 +113,22 @@ def test_a_hint_that_is_followed_finds_the_same_home(
         lines = re.findall(r"dataflow (?:dead-letters )?[a-z]+ --home '[^']+'", told)
         assert [understood(line) for line in lines] == [wanted], told
         assert dataflow(*shlex.split(lines[0])[1:]).code == 0
+    assert not (tmp_path / ".dataflow").exists()
+
+
+def test_tables_and_json_tell_the_home_too(
+    dataflow: Dataflow, job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    home = tmp_path / "my home"
+    done = dataflow("run", job, "--home", home, "--workers", 0, "--json").json
+    [letters] = re.findall(r"dataflow dead-letters list.*", done["message"])
+    assert dataflow(*shlex.split(letters)[1:]).code == 0
+    dataset = dataflow("runs", "--home", home, "--json").json[0]["dataset"]
+    assert dataflow("pause", "--dataset", dataset, "--home", home).code == 0
+    table = dataflow("pauses", "--home", home).out.splitlines()
+    line = table[1][table[0].index("go on with") :]
+    assert line == f"dataflow resume --home '{home}' --dataset {dataset}"
+    assert dataflow(*shlex.split(line)[1:], "--json").json["cleared"]
+    assert dataflow("pauses", "--home", home, "--json").json == []
     assert not (tmp_path / ".dataflow").exists()
