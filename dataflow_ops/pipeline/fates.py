@@ -43,3 +43,16 @@ def fates_line(manifest: Mapping[str, Any]) -> str:
     line = f"{whole:,} {noun}: " + ", ".join(f"{fates[key]:,} {words}" for key, words in FATES)
     given_up = manifest["dead_letters"] - fates["dead"]
     return line + (f"; and {given_up:,} chunk(s) given up unread" if given_up else "")
+
+
+def replaced_documents(manifest: Mapping[str, Any], below: Mapping[str, Any]) -> int:
+    """Documents of the version below that a version replaced: below, less these, and its own come to it all.
+
+    Its tombstones are more where duplicates or rejected documents were replaced, which were in no version.
+
+    Args:
+        manifest: of a version that builds on another.
+        below: manifest of that one.
+    """
+    before: int = below["totals"]["documents"]
+    return before + int(manifest["own"]["documents"]) - int(manifest["totals"]["documents"])

@@ -8,9 +8,10 @@ from typing import Any
 
 from dataflow_ops.errors import CorruptOutput
 from dataflow_ops.observe.alarms import message
+from dataflow_ops.pipeline.chain import read_manifest
 from dataflow_ops.pipeline.complete import need_shipped
 from dataflow_ops.pipeline.facts import Facts, dead_share, gather, previous_report
-from dataflow_ops.pipeline.fates import fates_line, fates_of
+from dataflow_ops.pipeline.fates import fates_line, fates_of, replaced_documents
 from dataflow_ops.pipeline.file_lists import close_read_anew
 from dataflow_ops.pipeline.parent import check_base
 from dataflow_ops.pipeline.publish import (
@@ -187,12 +188,14 @@ def base_of(manifest: Mapping[str, Any]) -> str:
     return str(manifest["base"]["version"]) if manifest.get("base") else ""
 
 
-def _built(manifest: Mapping[str, Any], base: str, shards: str) -> list[str]:
+def _built(session: Session, manifest: Mapping[str, Any], base: str, shards: str) -> list[str]:
     """What a version that builds on another adds to it."""
     if not base:
         return []
-    own, replaced = manifest["own"], manifest["tombstones"]["rows"]
-    line = f"  builds on {base}: {own['documents']:,} new documents{shards}"
+    records = session.state.versions(session.settings.dataset.id)
+    below = next(record for record in records if record.version_id == base)
+    replaced = replaced_documents(manifest, read_manifest(session.chunks.blobs, below))
+    line = f"  builds on {base}: {manifest['own']['documents']:,} new documents{shards}"
     return [line + (f", {replaced:,} replaced" if replaced else "")]
 
 
@@ -216,7 +219,7 @@ def _say(
     lines = [
         f"Version {made.version_id}: {totals['documents']:,} documents,"
         f" {totals['tokens']:,} tokens{estimated}{'' if base else shards}",
-        *_built(made.manifest, base, shards),
+        *_built(session, made.manifest, base, shards),
         f"  {fates_line(made.manifest)}",
         f"  shards  {folder}",
         f"  report  {folder / 'report.html'}",

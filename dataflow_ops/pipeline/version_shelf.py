@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from dataflow_ops.errors import ConfigError, VersionError
 from dataflow_ops.pipeline.chain import records_below
-from dataflow_ops.pipeline.fates import fates_line, fates_of
+from dataflow_ops.pipeline.fates import fates_line, fates_of, replaced_documents
 from dataflow_ops.pipeline.home import Home
 from dataflow_ops.pipeline.version_states import REMOVED, SHOWN_WAITING, WITH_SET, shown
 from dataflow_ops.state.records import RunRecord, VersionRecord
@@ -82,6 +82,7 @@ class VersionShelf(AbstractContextManager["VersionShelf"]):
         record = self._find(version, dataset)
         manifest = self._manifest(record)
         totals = manifest["totals"]
+        chain = records_below(self._state.versions(record.dataset), record.version_id)
         return {
             "version": record.version_id,
             "current": record.is_current,
@@ -100,11 +101,8 @@ class VersionShelf(AbstractContextManager["VersionShelf"]):
             "fates_line": fates_line(manifest),
             "manifest_sha256": record.manifest_sha256,
             "folder": str(self._home.root / "versions" / record.version_id),
-            "folders": [
-                str(self._home.root / "versions" / below.version_id)
-                for below in records_below(self._state.versions(record.dataset), record.version_id)
-            ],
-            "replaced": manifest["tombstones"]["rows"] if manifest.get("tombstones") else 0,
+            "folders": [str(self._home.root / "versions" / one.version_id) for one in chain],
+            "replaced": replaced_documents(manifest, self._manifest(chain[-2])) if len(chain) > 1 else 0,
             "own": own_documents(manifest),
             "domains": [
                 {"domain": name, "documents": cell.get("documents", cell["rows"]), "tokens": cell["tokens"]}

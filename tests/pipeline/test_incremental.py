@@ -47,6 +47,20 @@ def compare(made: Growing, a: str, b: str) -> dict[str, Any]:
         return diff_versions(home, state, a, b, n=100)
 
 
+def test_below_less_the_replaced_and_the_new_come_to_the_whole(tmp_path: Path) -> None:
+    made = Growing(tmp_path)
+    full = first_day(made)
+    assert made.fates(full)["copy-of-3.md"][0] == "duplicate"
+    made.put("copy-of-3.md", TEXTS[20])  # replaced too, but it was no document of the version
+    made.put("d02.md", TEXTS[21])
+    day = made.day(2)
+    assert f"builds on {full}: 2 new documents in 1 shards, 1 replaced" in day.message
+    with VersionBook(open_home(made.home, create=False)) as book:
+        shown, below = book.show(day.version_id), book.show(full)
+    assert (shown["own"], shown["replaced"]) == (2, 1)
+    assert (below["replaced"], shown["documents"]) == (0, below["documents"] - 1 + 2)
+
+
 def test_days_hold_what_the_full_run_holds_but_for_survivors_that_are_listed(tmp_path: Path) -> None:
     made = Growing(tmp_path)
     full = first_day(made)
