@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from dataflow_ops.observe import report_compacted as compacted
 from dataflow_ops.observe import report_intake as intake
 from dataflow_ops.observe import report_sections as s
 from dataflow_ops.observe.alarms import shown_facts
@@ -36,9 +37,12 @@ _POLICY = (
 
 def render(data: Data) -> str:
     """Render the result of ``build_report_data`` (or of its JSON read back) as a self-contained page."""
+    # Its run saw no records: that none was removed and none failed would be true and mislead.
+    together = bool(data.get("compacted"))
     sections = {
-        "s_funnel": s.funnel(data),
-        "s_rules": s.rules(data),
+        "s_compacted": compacted.versions_section(data),
+        "s_funnel": Html("") if together else s.funnel(data),
+        "s_rules": Html("") if together else s.rules(data),
         "s_sources": s.sources(data),
         "s_dedup": s.dedup(data),
         "s_shares": s.shares(data),
@@ -47,7 +51,7 @@ def render(data: Data) -> str:
         "s_drift": _drift(data),
         "s_left_out": intake.left_out_section(data),
         "s_repaired": intake.repaired_section(data),
-        "s_failures": _failures(data),
+        "s_failures": Html("") if together else _failures(data),
         "s_throughput": _throughput(data),
         "s_settings": _settings(data),
         "s_versions": _versions(data),
@@ -75,7 +79,9 @@ def _header(data: Data) -> str:
         "tokens": compact(summary["tokens_out"]),
         "share": percent(summary["documents_out"], summary["records_in"]),
     }
-    if not summary["records_in"]:
+    if data.get("compacted"):
+        lead = compacted.lead(data)
+    elif not summary["records_in"]:
         lead = say("outcome_empty")
     else:
         lead = Html(
@@ -106,7 +112,9 @@ def _header(data: Data) -> str:
     ]
     if summary["seconds"]:
         tiles.append(("duration", both(*duration(summary["seconds"]))))
-    if worked:
+    if data.get("compacted"):
+        tiles = compacted.tiles(data)
+    elif worked:
         tiles.append(("worked", both(*duration(worked))))
         tiles.append(("rate", both(*compact(summary["records_in"] / worked))))
     shown = "".join(
@@ -278,6 +286,9 @@ def _next(data: Data) -> Html:
         ("n_whatif", f"dataflow whatif JOB --run {run} --set {_other_bound(data)}"),
         ("n_set", f"dataflow run JOB --set {_other_bound(data)}"),
     ]
+    if data.get("compacted"):
+        # Rules are asked about in the runs that applied them.
+        lines = [("n_lineage", f"dataflow lineage DOC_ID --run {run}")]
     if data["summary"]["dead"]:
         lines.append(("n_dead", "dataflow dead-letters list\ndataflow dead-letters retry --all"))
     if data.get("current") is False and data.get("stands", "waits") in ("waits", "held"):

@@ -18,6 +18,12 @@ TEXTS: dict[str, tuple[str, str]] = {
         "The run had no records: its sources were empty. That is no error.",
         "本次运行没有记录：数据源为空。这不是错误。",
     ),
+    "outcome_compacted": (
+        "It holds {documents} documents with {tokens} tokens in {shards} shards: the same rows in the same"
+        " order as {version}, put together from {count} versions.",
+        "含 {documents} 篇文档，共 {tokens} token，分为 {shards} 个分片：由 {count} 个版本合并而成，"
+        "行及其顺序与 {version} 相同。",
+    ),
     "dead_sentence": (
         "{dead} could not be processed and are kept as dead letters.",
         "{dead} 条无法处理，已存为死信。",
@@ -58,6 +64,7 @@ TEXTS: dict[str, tuple[str, str]] = {
     "then_approve": ("To make it current:", "使其生效："),
     # sections
     "s_alarms": ("Look at this first", "请先看这里"),
+    "s_compacted": ("Put together from", "由以下版本合并"),
     "s_funnel": ("What each layer removed", "各层去除情况"),
     "s_rules": ("Discards by rule", "各规则丢弃量"),
     "s_sources": ("Losses by source", "各来源损失"),
@@ -74,6 +81,11 @@ TEXTS: dict[str, tuple[str, str]] = {
     "s_versions": ("Versions of steps, rules, parsers and models", "步骤、规则、解析器与模型版本"),
     "s_next": ("How to go on", "下一步"),
     # explanations
+    "x_compacted": (
+        "The lowest first. Documents that later ones replaced are left out. The reports of these versions"
+        " tell what rules and duplicates removed, what failed, and how long the texts are.",
+        "最下层的版本在前。被后续版本替换的文档已略去。规则与去重去除了什么、哪些失败以及文本长度，见这些版本各自的报告。",
+    ),
     "x_funnel": (
         "Every input record is in exactly one place: kept, removed or dead. One record may give several"
         " documents.",
@@ -169,6 +181,8 @@ TEXTS: dict[str, tuple[str, str]] = {
     "share": ("share", "占比"),
     "bounds": ("bounds", "界限"),
     "documents": ("documents", "文档"),
+    "own_documents": ("documents of its own", "自身文档"),
+    "shards": ("shards", "分片"),
     "tokens": ("tokens", "token"),
     "source": ("source", "来源"),
     "reason": ("reason", "原因"),

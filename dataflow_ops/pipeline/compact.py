@@ -264,7 +264,7 @@ def _finish(session: Session, work: Work, facts: Facts, groups: list[Group]) -> 
     made = publish(session, facts)
     names = [link.record.version_id for link in work.chain.links]
     outcome, why = settle_compaction(session, made, names)
-    write_compact_report(session, made, [why] if why else [])
+    write_compact_report(session, made, work.chain.links, groups, [why] if why else [])
     waits = outcome == "waits"
     state = "AWAITING_APPROVAL" if waits else "SUCCEEDED"
     session.end(state, why if waits else "")

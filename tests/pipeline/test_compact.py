@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -62,6 +64,31 @@ def test_the_same_rows_in_the_same_order_and_the_day_after_finds_the_same(tmp_pa
 def _both(*four: Any) -> list[tuple[Growing, str]]:
     made, day, other, plain = four
     return [(made, day.version_id), (other, plain.version_id)]
+
+
+def test_its_report_says_what_it_holds_and_from_which_versions(tmp_path: Path) -> None:
+    made = chain(tmp_path)
+    with made.state() as state:
+        names = [record.version_id for record in reversed(state.versions("grows"))]
+    done = compacted(made)
+    folder = made.home / "versions" / done.version_id
+    report, manifest = (json.loads((folder / f"{name}.json").read_text()) for name in ("report", "manifest"))
+    sums, held = report["summary"], rows(made, done.version_id)
+    assert (sums["documents_out"], sums["tokens_out"]) == (len(held), sum(row["tokens"] for row in held))
+    assert (sums["shards"], sums["dead"]) == (len(manifest["shards"]), manifest["dead_letters"])
+    by_language = Counter(row["language"] for row in held)
+    assert {one["name"]: one["documents"] for one in report["shares"]["language"]} == by_language
+    assert [one["version"] for one in report["compacted"]["versions"]] == names
+    assert report["compacted"]["version"] == names[-1]
+    page = (folder / "report.html").read_text()
+    words = " ".join(re.sub(r"<[^>]+>", " ", page).split())
+    assert f"It holds {len(held)} documents with" in words
+    assert all(name in words for name in names)
+    for untold in ("records came in", "Nothing to show", "No rule removed anything", "Everything parsed"):
+        assert untold not in words
+    # Compacted again, nothing runs; the report stays as it is.
+    compacted(made)
+    assert json.loads((folder / "report.json").read_text()) == report
 
 
 def test_old_files_go_by_retention_and_everything_still_works(tmp_path: Path) -> None:
