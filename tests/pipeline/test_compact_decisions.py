@@ -79,6 +79,20 @@ def test_what_became_current_meanwhile_stays_and_a_person_is_asked(tmp_path: Pat
     assert made.fates(done.version_id) == made.fates(old)
 
 
+def test_an_older_version_by_its_name_makes_one_that_waits(tmp_path: Path) -> None:
+    made = chain(tmp_path)
+    now = current(made)
+    with made.state() as state:
+        days = [v.version_id for v in state.versions("grows") if v.mode == "incremental"]
+    with pytest.raises(VersionError, match="fits several versions") as several:
+        compacted(made, "g-incremental-2026")
+    assert all(day in str(several.value) for day in days)
+    done = compacted(made, days[-1][: len("g-incremental-2026-11-02")])
+    assert (done.state, done.current, current(made)) == ("AWAITING_APPROVAL", False, now)
+    assert done.facts["from"][-1] == days[-1]
+    assert made.fates(done.version_id) == made.fates(days[-1])
+
+
 def test_days_wait_while_versions_are_put_together(tmp_path: Path) -> None:
     made = chain(tmp_path)
     seen = []
