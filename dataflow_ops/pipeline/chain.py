@@ -10,7 +10,7 @@ from typing import Any
 
 from dataflow_ops.engine.base_records import BasePart
 from dataflow_ops.engine.inputs import digest_of
-from dataflow_ops.errors import VersionError
+from dataflow_ops.errors import ConfigError, VersionError
 from dataflow_ops.layers.dedup.identity import band_fingerprint
 from dataflow_ops.settings import JobSettings
 from dataflow_ops.state.lookup import Content
@@ -73,6 +73,21 @@ def read_manifest(blobs: BlobStore, record: VersionRecord) -> dict[str, Any]:
         )
     manifest: dict[str, Any] = json.loads(data)
     return manifest
+
+
+def versions_of(state: StateStore, dataset: str | None) -> Sequence[VersionRecord]:
+    """The versions of a data set (None: of all), newest first.
+
+    Raises:
+        ConfigError: there are none.
+    """
+    versions = state.versions(dataset)
+    if versions:
+        return versions
+    others = sorted({v.dataset for v in state.versions()})
+    if dataset is not None and others:
+        raise ConfigError(f"data set '{dataset}' has no version here; there are {', '.join(others)}")
+    raise ConfigError("no version has been published here yet; `dataflow run JOB` makes one")
 
 
 def records_below(versions: Sequence[VersionRecord], version_id: str) -> list[VersionRecord]:

@@ -14,7 +14,7 @@ from dataflow_ops.engine.context import Hooks
 from dataflow_ops.engine.faults import plain, told_plainly
 from dataflow_ops.engine.pool import Pool
 from dataflow_ops.errors import ConfigError, DataFlowError, VersionError
-from dataflow_ops.pipeline.chain import records_below
+from dataflow_ops.pipeline.chain import records_below, versions_of
 from dataflow_ops.pipeline.compact_driver import CompactDriver
 from dataflow_ops.pipeline.compact_manifest import gather_compaction
 from dataflow_ops.pipeline.compact_plan import Group
@@ -28,7 +28,7 @@ from dataflow_ops.pipeline.ordered import Turn
 from dataflow_ops.pipeline.publish import damaged_outputs, known_version, publish
 from dataflow_ops.pipeline.session import Session, data_date_of, parse_job_text
 from dataflow_ops.pipeline.tally import RunFailed, RunPaused
-from dataflow_ops.pipeline.version_states import PUBLISHED, SHOWN_WAITING, shown
+from dataflow_ops.pipeline.version_states import PUBLISHED, REJECTED, SHOWN_WAITING, shown
 from dataflow_ops.state.records import COMPACT, RunRecord, VersionRecord
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.timing import IntervalSettings, ParentSettings
@@ -173,9 +173,7 @@ def _of(session: Session) -> str:
 
 
 def _asked(state: StateStore, version: str | None, dataset: str | None) -> VersionRecord:
-    records = state.versions(dataset)
-    if not records:
-        raise ConfigError("no version has been published here yet; `dataflow run JOB` makes one")
+    records = versions_of(state, dataset)
     if version is None:
         current = [r for r in records if r.is_current]
         if len(current) > 1:
@@ -279,6 +277,10 @@ def _finish(session: Session, work: Work, facts: Facts, groups: list[Group]) -> 
     lines += [f"  not current: {why}"] if why else []
     if waits:
         lines.append(f"  to make it current all the same: dataflow versions approve {made.version_id}")
+    elif why and made.before == REJECTED:
+        lines.append(f"  if it is well after all: dataflow versions approve {made.version_id}")
+    elif why:
+        lines.append(f"  to make it current all the same: dataflow versions rollback {made.version_id}")
     facts_ = {
         "from": names,
         "shards_before": before,

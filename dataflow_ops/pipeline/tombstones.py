@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from dataflow_ops.engine.base_records import alias
 from dataflow_ops.errors import CorruptOutput, VersionError
 from dataflow_ops.pipeline.chain import Link
+from dataflow_ops.pipeline.version_states import REMOVED, unreadable
 from dataflow_ops.schema import DOC_ID
 from dataflow_ops.storage.blob import BlobStore
 
@@ -88,12 +89,16 @@ def hidden_in(links: Sequence[Link], blobs: BlobStore) -> list[pa.Array]:
 
     Raises:
         CorruptOutput: a file of tombstones is not the one that was published.
+        VersionError: retention removed it.
     """
     found: list[list[pa.Array]] = [[] for _ in links]
     for link in links:
         entry = link.manifest.get("tombstones")
         if not entry or not entry["rows"]:
             continue
+        removed = link.record.state == REMOVED and blobs.stat(f"{link.folder}/{PATH}") is None
+        if removed:
+            raise VersionError(unreadable(links[-1].record.version_id, link.record.version_id))
         table = read_tombstones(link, blobs)
         for number in range(len(links)):
             ids = table["doc_id"].filter(pc.equal(table["part"], number))

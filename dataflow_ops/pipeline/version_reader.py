@@ -15,15 +15,15 @@ import pyarrow as pa
 
 from dataflow_ops.engine.context import RunContext
 from dataflow_ops.engine.inputs import OutputIndex
-from dataflow_ops.errors import ConfigError, VersionError
+from dataflow_ops.errors import VersionError
 from dataflow_ops.pipeline.build import build_steps
-from dataflow_ops.pipeline.chain import Link, chain_of, index_of, read_manifest
+from dataflow_ops.pipeline.chain import Link, chain_of, index_of, read_manifest, versions_of
 from dataflow_ops.pipeline.home import Home
 from dataflow_ops.pipeline.reader import RunReader
 from dataflow_ops.pipeline.replaced import replaced_before
 from dataflow_ops.pipeline.session import parse_job_text
 from dataflow_ops.pipeline.tombstones import hidden_in
-from dataflow_ops.pipeline.version_states import REMOVED
+from dataflow_ops.pipeline.version_states import REMOVED, unreadable
 from dataflow_ops.protocols import Step
 from dataflow_ops.schema import DOC_ID, FATES
 from dataflow_ops.settings import JobSettings
@@ -142,12 +142,17 @@ class OpenVersion:
     def reader(self) -> VersionReader:
         """Reads lineage and outputs alike."""
         run = RunReader(OutputIndex(self.state, self.run.run_id), self.chunks, self.steps)
-        return VersionReader(run, self.chunks, self.lineage)
+        return VersionReader(run, self.chunks, self.lineage, self._past)
 
     @cached_property
     def lineage_reader(self) -> VersionReader:
         """Reads lineage alone, as if the run had left nothing else."""
-        return VersionReader(None, self.chunks, self.lineage)
+        return VersionReader(None, self.chunks, self.lineage, self._past)
+
+    @property
+    def _past(self) -> str:
+        """The version's id where retention removed it."""
+        return self.record.version_id if self.record.state == REMOVED else ""
 
     def has(self, step: str, kind: str) -> bool:
         """Whether the run's outputs of this kind are all there still; False where there never were any."""
@@ -163,9 +168,13 @@ class VersionReader:
         run: reads the run's outputs; None to read lineage alone.
         chunks: reads the version's own files.
         lineage: chunk -> lineage file.
+        removed: the version's id where retention removed its files: that one is missing is no damage.
     """
 
-    def __init__(self, run: RunReader | None, chunks: ChunkStore, lineage: Mapping[str, Output]) -> None:
+    def __init__(
+        self, run: RunReader | None, chunks: ChunkStore, lineage: Mapping[str, Output], removed: str = ""
+    ) -> None:
+        self._removed = removed
         self._run, self._chunks, self._lineage = run, chunks, lineage
         self._own = {output.uri for output in lineage.values()}
 
@@ -179,6 +188,8 @@ class VersionReader:
     def read(self, output: Output, slice_name: str = "", columns: Sequence[str] = ()) -> pa.Table:
         """See the protocol."""
         if output.uri in self._own:
+            if self._removed and self._chunks.blobs.stat(output.uri) is None:
+                raise VersionError(unreadable(self._removed, self._removed))
             return self._chunks.read(output, slice_name, tuple(columns), schema=FATES)
         assert self._run is not None, "only outputs that were listed here are read"
         return self._run.read(output, slice_name, columns)
@@ -205,10 +216,7 @@ def open_version(
         ConfigError: nothing has been published (for the data set).
         VersionError: no such version, several fit, or its manifest is not what was published.
     """
-    records = state.versions(dataset)
-    if not records:
-        of = f" of data set '{dataset}'" if dataset is not None else ""
-        raise ConfigError(f"no version{of} has been published here yet; `dataflow run JOB` makes one")
+    records = versions_of(state, dataset)
     record = _pick(records, version)
     manifest = read_manifest(LocalStore(home.root), record)
     run = state.get_run(record.run_id)

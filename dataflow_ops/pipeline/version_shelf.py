@@ -13,11 +13,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from dataflow_ops.errors import ConfigError, VersionError
-from dataflow_ops.pipeline.chain import records_below
+from dataflow_ops.errors import VersionError
+from dataflow_ops.pipeline.chain import records_below, versions_of
 from dataflow_ops.pipeline.fates import fates_line, fates_of, replaced_documents
 from dataflow_ops.pipeline.home import Home
-from dataflow_ops.pipeline.version_states import REMOVED, SHOWN_WAITING, WITH_SET, shown
+from dataflow_ops.pipeline.version_states import PAST_RETENTION, REMOVED, SHOWN_WAITING, WITH_SET, shown
 from dataflow_ops.state.records import RunRecord, VersionRecord
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.storage.chunk_store import ChunkStore
@@ -171,13 +171,7 @@ class VersionShelf(AbstractContextManager["VersionShelf"]):
 
     def _versions(self, dataset: str | None) -> Sequence[VersionRecord]:
         """Newest first."""
-        versions = self._state.versions(dataset)
-        if versions:
-            return versions
-        others = sorted({v.dataset for v in self._state.versions()})
-        if dataset is not None and others:
-            raise ConfigError(f"data set '{dataset}' has no version here; there are {', '.join(others)}")
-        raise ConfigError("no version has been published here yet; `dataflow run JOB` makes one")
+        return versions_of(self._state, dataset)
 
     def _find(self, version: str | None, dataset: str | None, *, exactly: bool = False) -> VersionRecord:
         """By id or the start of one; without any the current one, or the newest.
@@ -222,7 +216,7 @@ def _holds(record: VersionRecord) -> dict[str, Any]:
 def why_not(record: VersionRecord) -> str:
     """Why a version is not one that a person may let become current."""
     if record.state == REMOVED:
-        return "its files were removed after its time of retention"
+        return f"its {PAST_RETENTION}"
     if record.is_increment:
         return "it is an increment, published already: the next full run makes a version that contains it"
     if record.is_current:

@@ -10,6 +10,7 @@ __all__ = [
     "BECAME_CURRENT",
     "INCREMENT",
     "INCREMENT_OF",
+    "PAST_RETENTION",
     "PUBLISHED",
     "REJECTED",
     "REMOVED",
@@ -18,6 +19,7 @@ __all__ = [
     "WITH_SET",
     "became",
     "shown",
+    "unreadable",
 ]
 
 PUBLISHED: Final = "PUBLISHED"
@@ -26,6 +28,8 @@ WAITING: Final = "AWAITING_APPROVAL"
 """Nobody has let it become current yet."""
 SHOWN_WAITING: Final = "WAITING"
 """How :data:`WAITING` is shown."""
+PAST_RETENTION: Final = "files were removed after its time of retention"
+"""Why a version in the state :data:`REMOVED` can't be used; what has no files is told before it."""
 BECAME_CURRENT: Final = "became current"
 INCREMENT_OF: Final = "an increment of "
 """Notes of the event that a version was published: as the current one, or as an increment; any other note
@@ -42,6 +46,15 @@ def shown(state: str, current: bool) -> str:
     if state == WAITING:
         return PUBLISHED if current else SHOWN_WAITING
     return state
+
+
+def unreadable(version: str, removed: str) -> str:
+    """What a person is told who reads a version that retention took the files from, or from one below it."""
+    which = "its" if version == removed else f"it builds on {removed}, whose"
+    return (
+        f"{version} can't be read, {which} {PAST_RETENTION}; `dataflow versions list` shows what is still"
+        " there"
+    )
 
 
 def became(note: str) -> str:

@@ -148,7 +148,7 @@ def test_overrides_wait_for_approval_and_rollback_goes_back(
     assert (back.code, first["version"] in back.out) == (0, True)
     again = dataflow("run", job, *strict, "--promote", "--json").json
     assert again["current"] is False, "a run undoes no rollback"
-    assert f"versions rollback {second['version']}" in again["message"]
+    assert f"versions rollback --home {own_home} {second['version']}" in again["message"]
     other = ("--set", "clean.boilerplate_filter.min_text_len=2900", *strict[2:])
     promoted = dataflow("run", job, *other, "--promote", "--json").json
     assert promoted["current"] is True

@@ -27,6 +27,8 @@ def test_a_job_or_a_version_is_compacted_and_all_commands_work_on_it(
     wrong = dataflow("versions", "compact", "v9", "--home", made.home)
     assert (wrong.code, wrong.out) == (1, "")
     assert wrong.err.startswith("error: 'v9' is no version here")
+    other = dataflow("versions", "compact", "--dataset", "nope", "--home", made.home)
+    assert other.err == "error: data set 'nope' has no version here; there are grows\n"
     absent = dataflow("versions", "compact", "absent.yaml", "--home", made.home)
     assert absent.code != 0
     assert "no job file" in absent.err
@@ -82,3 +84,50 @@ def test_interrupted_it_says_a_command_that_goes_on_with_the_same_version(
     done = dataflow(*shlex.split(line)[1:], "--workers", 0, "--json").json
     assert (done["state"], done["from"][-1]) == ("AWAITING_APPROVAL", named)
     assert f"dataflow versions approve --home {made.home} {done['version']}" in done["message"]
+
+
+def test_after_a_rollback_behind_it_it_says_how_to_make_it_current(
+    dataflow: Dataflow, tmp_path: Path
+) -> None:
+    made = chain(tmp_path)
+    name = dataflow("versions", "compact", "--home", made.home, "--workers", 0, "--json").json["version"]
+    with made.state() as state:
+        day, full = (next(v for v in state.versions() if v.is_compact).base, state.versions()[-1].version_id)
+    assert dataflow("versions", "rollback", full, "--home", made.home).code == 0
+    said = dataflow("versions", "compact", day, "--home", made.home, "--workers", 0)
+    assert f"chose {full} instead of it" in said.out
+    line = said.out.splitlines()[-1].partition("all the same: ")[2]
+    assert line == f"dataflow versions rollback --home {made.home} {name}"
+    assert dataflow(*shlex.split(line)[1:], "--json").json["current"] == name
+    assert dataflow("versions", "rollback", full, "--home", made.home).code == 0
+    assert dataflow("versions", "reject", name, "--home", made.home).code == 0
+    said = dataflow("versions", "compact", day, "--home", made.home, "--workers", 0)
+    line = said.out.splitlines()[-1].partition("well after all: ")[2]
+    assert line == f"dataflow versions approve --home {made.home} {name}"
+    assert dataflow(*shlex.split(line)[1:], "--json").json["current"] == name
+
+
+def test_a_version_past_retention_is_told_as_that(dataflow: Dataflow, tmp_path: Path) -> None:
+    made = chain(tmp_path)
+    day = current(made)
+    with made.state() as state:
+        below = next(v.base for v in state.versions() if v.version_id == day)
+    name = dataflow("versions", "compact", "--home", made.home, "--workers", 0, "--json").json["version"]
+    made.put("more.md", TEXTS[45])
+    newest = made.day(5).version_id
+    # Two full versions are always kept: the compacted one, and a newer one that somebody went back from.
+    assert made.run(date="2026-11-06").current
+    assert dataflow("versions", "rollback", newest, "--home", made.home).code == 0
+    words = ("maintenance", "--keep-versions", 1, "--grace-hours", 0, "--home", made.home, "--json")
+    assert {day, below} <= set(dataflow(*words).json["versions"])
+    for version in (day, below):
+        for asked in (
+            ("diff", version, name),
+            ("diff", name, version),
+            ("find", "new", "--version", version),
+        ):
+            said = dataflow(*asked, "--home", made.home)
+            assert said.code == 1, asked
+            assert said.err.startswith(f"error: {version} can't be read, "), asked
+            assert "files were removed after its time of retention; `dataflow versions list" in said.err
+    assert dataflow("find", "new", "--version", name, "--home", made.home).code == 0

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from dataflow_ops.errors import BaseDamaged, ContentMismatch, CorruptOutput
+from dataflow_ops.errors import BaseDamaged, ContentMismatch, VersionError
 from dataflow_ops.layers.export.exporters import parquet
 from dataflow_ops.pipeline.diff import diff_of
 from dataflow_ops.pipeline.home import open_home
@@ -232,5 +232,5 @@ def test_lineage_of_a_removed_version_that_nothing_needs_is_gone_and_not_empty(t
     with made.state() as state:
         opened = open_version(home, state, first)
         assert opened.lineage
-        with pytest.raises(CorruptOutput):
+        with pytest.raises(VersionError, match=f"^{first} can't be read, its files were removed"):
             opened.reader.read(next(iter(opened.lineage.values())))
