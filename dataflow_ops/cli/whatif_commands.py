@@ -30,7 +30,7 @@ def whatif(
     run_id: Annotated[
         str | None,
         typer.Option(
-            "--run", metavar="RUN", help="Run to ask; the data set's newest finished one when left out."
+            "--run", metavar="RUN", help="Run to ask; the data set's newest finished full run when left out."
         ),
     ] = None,
     home: HomeOption = DEFAULT_HOME,

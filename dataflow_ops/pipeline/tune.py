@@ -56,11 +56,11 @@ def tune(
     job = load_job(job_path)
     if not job.dedup.near:
         raise ConfigError(f"{job_path}: dedup.near is off; there are no bands to tune")
-    with open_run(home_path, job.dataset.id, run_id, "filter", prefer="full") as run:
+    with open_run(home_path, job.dataset.id, run_id, "filter") as run:
         # Sources rank domains (dedup.priority); those on a command line stand in the run alone.
         job = job.model_copy(update={"sources": run.settings.sources})
         sample = draw(run, n) if labels is None else labelled(run, labels)
-        told, run_name, kept = run.told, run.row.run_id, _kept(run)
+        told, run_name, kept, newer = run.told, run.row.run_id, _kept(run), run.notes
     trials = [Trial(variant) for variant in variants(job)]
     _warm(job, sample.documents)
     if labels is None:
@@ -81,7 +81,7 @@ def tune(
         "curve": _curve(trials),
         "settings": rows,
         "recommendation": recommend(rows, small),
-        "notes": [*sample.notes, *_few(sample.documents.num_rows, labels is None)],
+        "notes": [*newer, *sample.notes, *_few(sample.documents.num_rows, labels is None)],
     }
 
 

@@ -98,7 +98,7 @@ def labelled(run: OpenRun, path: Path) -> Sample:
     if len(pairs) < len(wanted):
         notes.append(
             f"{len(wanted) - len(pairs):,} of {len(wanted):,} labelled pairs were left out: an id names no"
-            " document that the filter kept, or several"
+            f" document that the filter of run {run.row.run_id} kept, or several"
         )
     if not pairs:
         raise ConfigError(f"--labels {path}: {notes[0] if notes else 'it holds no pair with id and dup_of'}")

@@ -49,7 +49,7 @@ def what_if(home_path: Path, question: Question, run_id: str | None, progress: P
     Args:
         home_path: home folder.
         question: the job and what is set differently.
-        run_id: run to ask; None: the newest finished one of the job's data set.
+        run_id: run to ask; None: the data set's newest finished full run, or day where there is none.
         progress: hears how far it is.
 
     Returns:
@@ -73,7 +73,7 @@ def what_if(home_path: Path, question: Question, run_id: str | None, progress: P
             asker.ask(chunk, output)
             progress(tally.documents, total)
         examples = _examples(run.reader, asker.texts, tally.examples)
-        notes = [*question.notes(run.settings)]
+        notes = [*run.notes, *question.notes(run.settings)]
         if asker.outdated:
             notes.append(
                 f"{asker.outdated:,} documents were filtered by other code than this; all of them were"

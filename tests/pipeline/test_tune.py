@@ -78,6 +78,24 @@ def test_it_measures_made_copies_of_kept_documents(product: Product) -> None:
     assert found["recommendation"]["name"] in rows
 
 
+def test_an_experiment_and_a_day_are_passed_over_and_named(product: Product, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(product.home, home)
+    first = tuned(product)["run"]
+    strict = ("--set", "clean.boilerplate_filter.min_text_len=200", "--workers", 0, "--json")
+    for more in (("--until", "filter"), ("--mode", "incremental", "--date", "2026-11-02")):
+        ran = dataflow("run", product.job, "--home", home, *strict, *more).data["run"]
+        for command in (("whatif",), ("tune-dedup", "--sample", 10)):
+            found = dataflow(*command, product.job, "--home", home, "--json").data
+            assert found["run"] == first != ran
+            [note] = [note for note in found["notes"] if "not asked" in note]
+            assert note.startswith(f"newer, but not asked: {ran} (")
+            assert note.endswith(f"; --run {ran} takes it")
+    named = dataflow("whatif", product.job, "--home", home, "--run", ran, "--json").data
+    assert (named["run"], named["notes"]) == (ran, [])
+    assert f"{ran} (incremental of 2026-11-02)" in dataflow("whatif", product.job, "--home", home).out
+
+
 def test_the_same_documents_are_drawn_each_time(product: Product) -> None:
     first = tuned(product, "--sample", 20)
     assert (first["documents"], first["documents_of_run"]) == (20, 62)
@@ -110,7 +128,8 @@ def test_labels_are_measured_instead(product: Product, tmp_path: Path, ending: s
     # c3 is a copy of r3, not of r4: a wrong label can't be found.
     assert own["recall"] == {"labelled": pytest.approx(2 / 3)}
     assert found["notes"] == [
-        "2 of 5 labelled pairs were left out: an id names no document that the filter kept, or several"
+        f"2 of 5 labelled pairs were left out: an id names no document that the filter of run {found['run']}"
+        " kept, or several"
     ]
     assert "labelled pairs" in found["recommendation"]["sentence"]
 
