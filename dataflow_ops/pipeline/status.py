@@ -188,6 +188,7 @@ def _step(found: StepMetrics) -> dict[str, Any]:
         "worker_seconds": round(found.seconds, 3),
         # By workers' time: wall time of a run that skipped nearly everything would tell nonsense.
         "documents_per_worker_s": round(counts.documents_in / found.seconds) if found.seconds > 0 else 0,
+        "counted": dict(sorted(found.metrics.items())),
     }
 
 

@@ -39,6 +39,10 @@ def test_status(dataflow: Dataflow, home: Path) -> None:
     found = dataflow("status", "--home", home, "--json").json
     assert [row["step"] for row in found["steps"]][:3] == ["discover", "fetch", "parse"]
     assert all(row["done"] == row["tasks"] for row in found["steps"])
+    counted = {name for row in found["steps"] for name in row["counted"]}
+    assert {"exact_groups", "exact_copies", "buckets", "components", "confirm_compared"} <= counted
+    [verify] = [row["counted"] for row in found["steps"] if row["step"] == "verify"]
+    assert 0 <= verify["pairs_verified"] <= verify["pairs_compared"]
     wrong = dataflow("status", "nobody", "--home", home)
     assert (wrong.code, found["run"] in wrong.err) == (2, True), "an unknown run: the known ones are named"
 
