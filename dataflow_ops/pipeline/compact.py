@@ -193,12 +193,13 @@ def _asked(state: StateStore, version: str | None, dataset: str | None) -> Versi
 
 def _live(state: StateStore, record: VersionRecord) -> RunRecord | None:
     """A compaction that was begun: of this version, or the one that just made it and was killed."""
+    made_from = (record.version_id, record.base) if record.is_compact else (record.version_id,)
     for row in state.live_runs(record.dataset):
         if row.mode != COMPACT:
             continue
         interval = parse_job_text(row.settings, row.run_id).interval
         parent = None if interval is None else interval.parent
-        if parent is not None and parent.version in (record.version_id, record.base):
+        if parent is not None and parent.version in made_from:
             return row
     return None
 

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from dataflow_ops.errors import VersionError
+from dataflow_ops.pipeline import compact
 from dataflow_ops.pipeline.bundles import finish_run, run_bundle, start_run
+from dataflow_ops.pipeline.chain import records_below
 from dataflow_ops.pipeline.flow import STEPS
 from dataflow_ops.pipeline.home import open_home
 from dataflow_ops.pipeline.maintenance import maintain
@@ -139,6 +141,21 @@ def test_maintenance_does_it_when_the_job_says_so(tmp_path: Path) -> None:
         book.rollback(day.version_id)
     assert maintain(home, log=told.append)["compacted"] == [], "a person went back: it stays so"
     assert current(made) == day.version_id
+
+
+def test_a_compaction_that_died_before_a_day_is_not_taken_up_for_that_day(tmp_path: Path) -> None:
+    made = chain(tmp_path)
+    old = current(made)
+    with made.state() as state:
+        versions = state.versions()
+        top = next(v for v in versions if v.version_id == old)
+        begun = compact._create(state, top, records_below(versions, old))
+    later(made)
+    day = made.day(5)
+    done = compacted(made)
+    assert (done.current, done.run_id != begun) == (True, True)
+    with made.state() as state:
+        assert next(v for v in state.versions() if v.version_id == done.version_id).base == day.version_id
 
 
 def test_two_at_a_time_are_one(tmp_path: Path) -> None:

@@ -175,7 +175,7 @@ class Found:
         self._edges = self._stack.enter_context(spill.Spill(side, share))
         self._nodes = self._stack.enter_context(spill.Spill(side, share))
         self.edges = 0
-        """Distinct edges, once :meth:`results` are through."""
+        """Distinct verified edges, once :meth:`results` are through."""
 
     def add(
         self, texts: pa.Table, places: npt.NDArray[np.integer], edges: list[tuple[int, int, float]]
@@ -200,7 +200,7 @@ class Found:
         block = int(self._side.partition)
         for _, part in spill.finer(self._side, self._edges, [spill.number("b")], self._share):
             once = _distinct(columns.numbers(part, "a"), columns.numbers(part, "b"))
-            self.edges += len(once)
+            self.edges += int((columns.numbers(part, "similarity")[once] > 0).sum())
             yield StepResult(outputs={"edges": part.select(columns.EDGES.names).take(pa.array(once))})
         for part in self._nodes.ranges():
             rows = part.table()

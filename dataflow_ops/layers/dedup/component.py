@@ -35,7 +35,8 @@ class Component:
 
     Attributes:
         pointers: where each node's text is.
-        edges: similarity by pair of nodes, smaller first.
+        edges: similarity by pair of nodes, smaller first; 0 where it was not asked for, as both are alike to
+            the same better node.
         characters: of each node's key text; -1: not known.
         settled: how many of the first nodes are of the version below.
     """
@@ -70,7 +71,8 @@ class Walk:
         self._signed: tuple[U32, I64] | None = None
         self._known: dict[int, dict[int, float]] = {}
         for (one, other), value in component.edges.items():
-            self._learn(one, other, value)
+            if value > 0.0:
+                self._learn(one, other, value)
         self._neighbours: dict[int, set[int]] | None = None
         self.compared = 0
 
@@ -109,7 +111,7 @@ class Walk:
         self._known.setdefault(b, {})[a] = value
 
     def within_two_edges(self, node: int) -> set[int]:
-        """Nodes joined to this one by a verified edge or by two."""
+        """Nodes joined to this one by an edge or by two."""
         if self._neighbours is None:
             self._neighbours = {}
             for a, b in self._component.edges:

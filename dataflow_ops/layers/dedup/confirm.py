@@ -76,7 +76,7 @@ class ConfirmStep:
     def fingerprint(self) -> Mapping[str, object]:
         """Threshold and what a similarity is."""
         return {
-            "step": 3,
+            "step": 4,
             **identity.similarity_fingerprint(self._settings),
             "signatures": identity.signature_id(self._settings),
             "whole_walk": component.WHOLE_WALK,
@@ -117,7 +117,7 @@ class ConfirmStep:
         # As it is in stars; the others follow.
         survivor_of = root.copy()
         similarities = _to_best(root, links)[node]
-        left = unsettled(root, node, links.a, of_base)
+        left = unsettled(root, node, links.a[links.similarity > 0], of_base)
         edges = links.by_root(left)
         compared = 0
         for first in np.flatnonzero(left).tolist():
@@ -239,7 +239,7 @@ def _links(members: pa.Table, links: pa.Table) -> _Links:
 def _to_best(root: I64, links: _Links) -> F64:
     """Similarity of each node to its component's best where an edge tells it, 1.0 elsewhere."""
     found = np.ones(len(root))
-    of_best = links.a == links.root
+    of_best = (links.a == links.root) & (links.similarity > 0)
     found[links.b[of_best]] = links.similarity[of_best]
     return found
 
@@ -259,7 +259,8 @@ def _component(
     edges = {}
     for a, b, value in links:
         x, y = int(np.searchsorted(heads, a)), int(np.searchsorted(heads, b))
-        edges[min(x, y), max(x, y)] = value
+        pair = min(x, y), max(x, y)
+        edges[pair] = max(value, edges.get(pair, 0.0))
     high = columns.numbers(members, "order_hi")[heads]
     of_base = high == order.BASE
     characters = np.where(of_base, -1, order.key_chars(high))

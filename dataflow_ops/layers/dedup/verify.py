@@ -43,7 +43,7 @@ class VerifyStep:
         """Threshold, cap of leaders and what a similarity is."""
         verify = self._settings.dedup.verify
         return {
-            "step": 3,
+            "step": 4,
             **identity.similarity_fingerprint(self._settings),
             "max_leaders": verify.max_leaders,
         }
@@ -133,12 +133,12 @@ class _Walk:
         self._rank[order.sort(high, low, chunk, row)] = np.arange(texts.num_rows)
         self._known: dict[tuple[int, int], float] = {}
         self._better: dict[int, set[int]] = {}
+        self._spared: set[tuple[int, int, float]] = set()
         self.compared = 0
         self.beyond = 0
-        self.joined = 0
 
     def over(self, members: I64, starts: I64) -> list[tuple[int, int, float]]:
-        """Edges of all buckets, each once, ascending.
+        """Edges of all buckets and pairs that were spared (similarity 0), each once, ascending.
 
         Buckets of the best documents come first: what they join needs no further edges in others.
         """
@@ -159,20 +159,21 @@ class _Walk:
             )
             edges.update(found)
             self.beyond += beyond
-        return sorted(edges)
+        return sorted(edges | self._spared)
 
     def counted(self) -> dict[str, int]:
         """For the step's metrics."""
         return {
             "pairs_compared": self.compared,
-            "pairs_spared": self.joined,
+            "pairs_spared": len(self._spared),
             "leaders_capped": self.beyond,
         }
 
     def _similar(self, leader: int, member: int, equal: int) -> float:
         """As :func:`leader_walk` asks; a document alike to both says that they belong together.
 
-        Should that one not stay in the end, ``confirm`` compares what is then still to be compared.
+        Should that one not stay in the end, ``confirm`` compares what is then still to be compared: it is told
+        of the pair by an edge of similarity 0, as it walks large components along their edges alone.
         """
         pair = (leader, member)
         known = self._known.get(pair)
@@ -180,7 +181,7 @@ class _Walk:
             return known
         mine = self._better.get(member)
         if mine and not mine.isdisjoint(self._better.get(leader, ())):
-            self.joined += 1
+            self._spared.add((leader, member, 0.0))
             return -1.0
         self._ask()
         known = self._known[pair] = self._candidates.similarity(leader, member, equal)
