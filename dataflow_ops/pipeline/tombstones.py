@@ -169,7 +169,13 @@ def _exported(link: Link, mine: pa.Table, blobs: BlobStore) -> dict[str, dict[st
 
 
 def _shards_of(link: Link, out: pa.Table, blobs: BlobStore) -> list[str]:
-    """Shards that hold some exported documents; a compacted version's lineage names its own."""
+    """Shards that hold some exported documents; a compacted version's lineage names its own.
+
+    Lineage names a document's first row. Where some were drawn more than once, the others may be in any.
+    """
+    shards = link.manifest["shards"]
+    if out.num_rows and sum(s["rows"] for s in shards) > sum(s["documents"] for s in shards):
+        return sorted(s["path"] for s in shards)
     if not link.record.is_compact or not out.num_rows:
         return sorted(set(out["shard"].to_pylist()))
     found: set[str] = set()

@@ -16,6 +16,7 @@ from dataflow_ops.console.document import document
 from dataflow_ops.console.search import search_home
 from dataflow_ops.pipeline.home import open_home
 from dataflow_ops.pipeline.look import audit_of, lineage_of
+from tests.pipeline.compacting import rows, totals
 from tests.pipeline.growing import TEXTS, Growing, first_day, second_day
 
 pytestmark = pytest.mark.xdist_group("incremental")
@@ -85,3 +86,23 @@ def test_the_proof_of_a_version_looks_below_it(tmp_path: Path) -> None:
     assert f"{full} is not the version that {two.version_id} builds on" in broken()
     (made.home / "versions" / full).rename(made.home / "elsewhere")
     assert "can't be read" in broken()
+
+
+def test_tokens_of_replaced_documents_are_counted_in_every_shard_that_repeats_them(tmp_path: Path) -> None:
+    made = Growing(tmp_path)
+    for number in range(8):
+        made.put(f"{number}.txt", TEXTS[number])
+    drawn = made.run(
+        set=["mixing.target_tokens=60000", "mixing.max_repetition=4", "output.shards=3"], promote=True
+    )
+    manifest = made.home / "versions" / drawn.version_id / "manifest.json"
+    shards = json.loads(manifest.read_text())["shards"]
+    assert sum(s["rows"] for s in shards) > sum(s["documents"] for s in shards), (
+        "some are drawn more than once"
+    )
+    assert len(shards) > 1
+    made.put("3.txt", TEXTS[9])
+    day = made.day(2)
+    said = totals(made, day.version_id)
+    found = rows(made, day.version_id)
+    assert said["tokens"] == sum(row["tokens"] for row in found)

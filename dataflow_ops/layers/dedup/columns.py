@@ -74,8 +74,8 @@ EDGES = pa.schema(
         ("similarity", pa.float64()),
     ]
 )
-"""``verify.edges``: pairs whose edit similarity reached the threshold; a is before b in survivor order. Where it
-is 0 they were not compared, as both are alike to the same better document."""
+"""``verify.edges``: pairs whose edit similarity reached the threshold; a is before b in survivor order.
+Where it is 0 they were not compared: both are alike to the same better document."""
 
 NODES = pa.schema([*_ADDRESS, ("doc_id", DOC_ID), ("sha1", SHA1), *_ORDER, ("block", pa.uint32())])
 """``verify.nodes``: the documents at the ends of edges; ``block``: where their gathered text is."""

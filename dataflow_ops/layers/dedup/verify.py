@@ -172,8 +172,8 @@ class _Walk:
     def _similar(self, leader: int, member: int, equal: int) -> float:
         """As :func:`leader_walk` asks; a document alike to both says that they belong together.
 
-        Should that one not stay in the end, ``confirm`` compares what is then still to be compared: it is told
-        of the pair by an edge of similarity 0, as it walks large components along their edges alone.
+        Should that one not stay in the end, ``confirm`` compares what is then still to be compared. An edge
+        of similarity 0 tells it of the pair, as it walks large components along their edges alone.
         """
         pair = (leader, member)
         known = self._known.get(pair)
