@@ -256,7 +256,7 @@ def _component(
     chunk, row = columns.numbers(rows, "chunk")[chosen], columns.numbers(rows, "row")[chosen]
     sha1 = rows.column("sha1").take(pa.array(chosen)).to_pylist()
     places = zip(chunk.tolist(), row.tolist(), block[chosen].tolist(), sha1, strict=True)
-    edges = {}
+    edges: dict[tuple[int, int], float] = {}
     for a, b, value in links:
         x, y = int(np.searchsorted(heads, a)), int(np.searchsorted(heads, b))
         pair = min(x, y), max(x, y)
