@@ -19,9 +19,10 @@ _END = re.compile(r"`|\n|   |$")
 def named_home(arguments: Sequence[str]) -> str | None:
     """The folder that a command line names with ``--home``; None where it names none."""
     words = list(arguments[: arguments.index("--")] if "--" in arguments else arguments)
-    for word, following in zip(words[::-1], [None, *words[:0:-1]], strict=True):
+    for place in reversed(range(len(words))):
+        word = words[place]
         if word == "--home":
-            return following
+            return words[place + 1] if place + 1 < len(words) else None
         if word.startswith("--home="):
             return word.removeprefix("--home=")
     return None

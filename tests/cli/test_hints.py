@@ -132,3 +132,8 @@ def test_tables_and_json_tell_the_home_too(
     assert dataflow(*shlex.split(line)[1:], "--json").json["cleared"]
     assert dataflow("pauses", "--home", home, "--json").json == []
     assert not (tmp_path / ".dataflow").exists()
+
+
+@pytest.mark.parametrize("arguments", [[], ["--home"], ["run", "job.yaml"], ["run", "--", "--home", "h"]])
+def test_a_line_that_names_no_home_changes_nothing(arguments: list[str]) -> None:
+    assert with_home("then: dataflow status", arguments) == "then: dataflow status"

@@ -102,7 +102,8 @@ list of bad words needs a statistic that was not measured. Where the filter's co
 all are measured anew, and a note says so.
 
 `--set` takes `clean.quality_rules` with all in it and `clean.boilerplate_filter.min_text_len`; what a job
-file says now and the run did not is counted too. `--run RUN` asks another run than the newest finished one.
+file says now and the run did not is counted too. `--run RUN` asks another run than the newest finished full
+one; a newer one that was passed over (a day, a run with `--set`, one whose version waits) is named in a note.
 Dedup, score and mix come after the filter and are not part of the answer.
 """
 
