@@ -199,7 +199,7 @@ class Found:
         """Edges by the places of their ends, and documents by place, each once."""
         block = int(self._side.partition)
         for _, part in spill.finer(self._side, self._edges, [spill.number("b")], self._share):
-            once = _distinct(columns.numbers(part, "a"), columns.numbers(part, "b"))
+            once = columns.first_of_each(columns.numbers(part, "a"), columns.numbers(part, "b"))
             self.edges += int((columns.numbers(part, "similarity")[once] > 0).sum())
             yield StepResult(outputs={"edges": part.select(columns.EDGES.names).take(pa.array(once))})
         for part in self._nodes.ranges():
@@ -217,12 +217,3 @@ class Found:
         self, kind: type[BaseException] | None, e: BaseException | None, at: TracebackType | None
     ) -> None:
         self._stack.close()
-
-
-def _distinct(a: npt.NDArray[np.integer], b: U64) -> I64:
-    """Where each pair stands first, in ascending order of the pairs."""
-    by_pair = np.lexsort((b, a))
-    new = np.ones(len(by_pair), np.bool_)
-    new[1:] = (a[by_pair][1:] != a[by_pair][:-1]) | (b[by_pair][1:] != b[by_pair][:-1])
-    found: I64 = by_pair[new]
-    return found

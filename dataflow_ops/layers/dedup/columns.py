@@ -204,6 +204,17 @@ def distinct(*values: U64) -> U64:
     return found
 
 
+def first_of_each(*values: npt.NDArray[np.unsignedinteger]) -> I64:
+    """Rows that differ, in ascending order of the values, of equal ones the first."""
+    by_value = np.lexsort(values[::-1])
+    new = np.ones(len(by_value), np.bool_)
+    new[1:] = False
+    for v in values:
+        new[1:] |= v[by_value][1:] != v[by_value][:-1]
+    found: I64 = by_value[new]
+    return found
+
+
 def address_ids(*pairs: tuple[U64, npt.NDArray[np.uint32]]) -> list[I64]:
     """One number per ``(chunk, row)``, comparable among the arrays of this call (order: chunk, row).
 

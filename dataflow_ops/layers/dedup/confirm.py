@@ -14,7 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dataflow_ops import schema
-from dataflow_ops.kernels.arrow import F64, I64, U8
+from dataflow_ops.errors import ConservationError
+from dataflow_ops.kernels.arrow import F64, I64, hex_strings
 from dataflow_ops.layers.dedup import columns, component, identity, order, spill
 from dataflow_ops.layers.dedup.addresses import Known
 from dataflow_ops.layers.dedup.compare import estimate_bound
@@ -87,6 +88,7 @@ class ConfirmStep:
         """Decide the components of one prefix.
 
         Raises:
+            ConservationError: links came without the members of their component.
             CorruptOutput: a collected text is not the one its pointer means.
             FingerprintMismatch: signatures of different making came together.
         """
@@ -101,6 +103,7 @@ class ConfirmStep:
                 said.add(rows, columns.numbers(rows, "chunk"))
                 batches += 1
                 yield result
+            links.check_all_given()
             for _, part in spill.finer(side, said, [spill.number("row")], share // 2):
                 yield StepResult(outputs=_tables(part))
         split = {"ranges_split": 1.0} if batches > 1 else {}
@@ -188,6 +191,15 @@ class _LinksByRoot:
             if self._next is not None:
                 break
         return pa.concat_tables(found).combine_chunks()
+
+    def check_all_given(self) -> None:
+        """After all members.
+
+        Raises:
+            ConservationError: some links are of no component that came, or came in another order.
+        """
+        if self._next is not None or next(self._tables, None) is not None:
+            raise ConservationError("links of a component came, but not its members")
 
 
 def _labels(members: pa.Table) -> tuple[I64, I64]:
@@ -316,8 +328,8 @@ def _tables(said: pa.Table) -> dict[str, pa.Table]:
     gone = np.flatnonzero(kind != _SURVIVOR)
     pairs = pa.Table.from_arrays(
         [
-            _hex(columns.binary_rows(said, "doc_id")[gone]),
-            _hex(columns.binary_rows(said, "to_id")[gone]),
+            hex_strings(said["doc_id"].take(pa.array(gone))),
+            hex_strings(said["to_id"].take(pa.array(gone))),
             verdict.take(pa.array(gone)),
             pa.array(similarity[gone]),
             columns.chunk_slices(chunk[gone]),
@@ -335,11 +347,3 @@ def _tables(said: pa.Table) -> dict[str, pa.Table]:
         "losses": lost.select([*columns.LOSSES.names, "slice"]),
         "pairs": pairs,
     }
-
-
-def _hex(ids: U8) -> pa.Array:
-    """Bytes as hexadecimal strings."""
-    text = ids.tobytes().hex().encode()
-    ends = np.arange(len(ids) + 1, dtype=np.int64) * (2 * ids.shape[1])
-    whole = pa.Array.from_buffers(pa.large_string(), len(ids), [None, pa.py_buffer(ends), pa.py_buffer(text)])
-    return whole.cast(pa.string())

@@ -131,26 +131,15 @@ class Lists:
         return np.concatenate(found)
 
 
-def _distinct(*values: npt.NDArray[np.unsignedinteger]) -> I64:
-    """Rows that differ, in ascending order of the values, the first one first."""
-    by_value = np.lexsort(values[::-1])
-    new = np.ones(len(by_value), np.bool_)
-    new[1:] = False
-    for v in values:
-        new[1:] |= v[by_value][1:] != v[by_value][:-1]
-    found: I64 = by_value[new]
-    return found
-
-
 def _wanted(rows: pa.Table) -> pa.Table:
     chunk, row, block = (columns.numbers(rows, name) for name in _WANTED.names)
-    at = _distinct(chunk, row, block)
+    at = columns.first_of_each(chunk, row, block)
     table = pa.table([row[at], block[at]], schema=columns.WANTED)
     return table.append_column("slice", columns.chunk_slices(chunk[at]))
 
 
 def _recalled(rows: pa.Table, ranges: int) -> pa.Table:
     chunk, row, block = (columns.numbers(rows, name) for name in ("chunk", "row", "block"))
-    table = rows.take(pa.array(_distinct(chunk, row, block)))
+    table = rows.take(pa.array(columns.first_of_each(chunk, row, block)))
     slices = columns.prefix_slices(prefix_of(columns.numbers(table, "chunk"), ranges), ranges)
     return table.append_column("slice", slices)
