@@ -290,19 +290,11 @@ def _end_recorded(session: Session) -> Iterator[None]:
         session.state.settle_pause(session.row.run_id)
         raise
     except SourceChanged as e:
-        _record(session, "FAILED", f"{type(e).__name__}: {e}")
+        session.end_failed(e)
         raise RunFailed(
             f"{e}; clear task 'start' of this run with everything downstream: the sources are listed"
             " again, and what is done is skipped"
         ) from e
     except DataFlowError as e:
-        _record(session, "FAILED", f"{type(e).__name__}: {e}")
+        session.end_failed(e)
         raise
-
-
-def _record(session: Session, state: str, detail: str) -> None:
-    try:
-        session.end(state, detail)
-    except DataFlowError as e:
-        # What broke the run (a full disk, a database gone) may keep its end from being recorded.
-        session.driver.reporter.note(f"the run's end could not be recorded: {e}")

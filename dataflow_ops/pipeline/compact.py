@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dataflow_ops.engine.context import Hooks
-from dataflow_ops.engine.faults import plain, told_plainly
+from dataflow_ops.engine.faults import told_plainly
 from dataflow_ops.engine.pool import Pool
 from dataflow_ops.errors import ConfigError, DataFlowError, VersionError
 from dataflow_ops.pipeline.chain import records_below, versions_of
@@ -157,11 +157,7 @@ def drive_compaction(
                 session.end("FAILED", INTERRUPTED.format(version=_of(session)))
             raise
         except (DataFlowError, OSError) as met:
-            e = plain(met)
-            try:
-                session.end("FAILED", f"{type(e).__name__}: {e}")
-            except DataFlowError as again:
-                reporter.note(f"the run's end could not be recorded: {plain(again)}")
+            session.end_failed(met)
             raise
 
 
@@ -212,7 +208,7 @@ def _may_be_compacted(chain: list[VersionRecord]) -> list[VersionRecord]:
             f" dataflow versions approve {top.version_id}"
         )
     for record in chain:
-        if shown(record.state, record.is_current) != PUBLISHED and record.state not in (PUBLISHED,):
+        if shown(record.state, record.is_current) != PUBLISHED:
             raise VersionError(
                 f"{top.version_id} can't be compacted: {record.version_id} is {record.state.lower()}"
             )

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from dataflow_ops.control.flags import PauseFlags
 from dataflow_ops.engine.context import Hooks, RunContext
-from dataflow_ops.engine.faults import plain, told_plainly
+from dataflow_ops.engine.faults import told_plainly
 from dataflow_ops.errors import DataFlowError, SourceChanged
 from dataflow_ops.layers.ingest.discover import DiscoverStep
 from dataflow_ops.layers.ingest.listing import list_sources
@@ -240,10 +240,5 @@ def _drive(
                 session.end("FAILED", INTERRUPTED)
             raise
         except (DataFlowError, OSError) as met:
-            e = plain(met)
-            try:
-                session.end("FAILED", f"{type(e).__name__}: {e}")
-            except DataFlowError as again:
-                # What broke the run may keep its end from being recorded: a full disk, a database gone.
-                reporter.note(f"the run's end could not be recorded: {plain(again)}")
+            session.end_failed(met)
             raise

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from zoneinfo import ZoneInfo
 
 from dataflow_ops.engine.context import Hooks, NoHooks, RunContext, owner_is_gone
+from dataflow_ops.engine.faults import plain
 from dataflow_ops.engine.pool import Pool
 from dataflow_ops.engine.runner import give_back
 from dataflow_ops.engine.tidy import tidy
@@ -288,6 +289,16 @@ class Session(AbstractContextManager["Session"]):
                 return  # what broke because somebody cancelled it is no news
             self.state.set_run_state(run_id, "start")
             self.state.set_run_state(run_id, state, detail)
+
+    def end_failed(self, met: DataFlowError | OSError) -> None:
+        """End the run as failed. What broke it may keep that from being recorded, too: a full disk, a
+        database gone; then it is noted.
+        """
+        e = plain(met)
+        try:
+            self.end("FAILED", f"{type(e).__name__}: {e}")
+        except DataFlowError as again:
+            self.driver.reporter.note(f"the run's end could not be recorded: {plain(again)}")
 
 
 def parse_job_text(text: str, where: str) -> JobSettings:
