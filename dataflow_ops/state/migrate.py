@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from dataflow_ops.errors import StateError
 from dataflow_ops.state.database import LOCK_MIGRATE, Database, create_engine
 
-HEAD: Final = "0003"
+HEAD: Final = "0004"
 """Newest revision; a test holds it against the files under ``migrations/``."""
 VERSION_TABLE: Final = "dataflow_alembic_version"
 

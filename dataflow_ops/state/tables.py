@@ -40,24 +40,25 @@ def safe(value: str) -> str:
     return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-def _id(length: int = 200) -> sa.String:
+def named(length: int = 200) -> sa.String:
+    """Column type of ids and other short names."""
     return sa.String(length)
 
 
 run: Final = sa.Table(
     "run",
     metadata,
-    sa.Column("run_id", _id(), primary_key=True),
-    sa.Column("dataset", _id(), nullable=False),
-    sa.Column("job_name", _id(), nullable=False),
-    sa.Column("mode", _id(20), nullable=False),
+    sa.Column("run_id", named(), primary_key=True),
+    sa.Column("dataset", named(), nullable=False),
+    sa.Column("job_name", named(), nullable=False),
+    sa.Column("mode", named(20), nullable=False),
     sa.Column("settings", SafeText, nullable=False),
-    sa.Column("data_date", _id(20)),
+    sa.Column("data_date", named(20)),
     sa.Column("promote", sa.Boolean, nullable=False),
     sa.Column("urgent", sa.Boolean, nullable=False, server_default=sa.false()),
-    sa.Column("until_layer", _id(40)),  # null: all the way to a version
+    sa.Column("until_layer", named(40)),  # null: all the way to a version
     sa.Column("origin", SafeText),  # JSON: what started it, where it can be watched; null: the command line
-    sa.Column("state", _id(24), nullable=False),
+    sa.Column("state", named(24), nullable=False),
     sa.Column("detail", SafeText),
     sa.Column("created_at", sa.Double, nullable=False),
     sa.Column("started_at", sa.Double),
@@ -70,11 +71,11 @@ run: Final = sa.Table(
 task: Final = sa.Table(
     "task",
     metadata,
-    sa.Column("key", _id(64), primary_key=True),
-    sa.Column("step", _id(40), nullable=False),
-    sa.Column("layer", _id(40), nullable=False),
-    sa.Column("partition", _id(64), nullable=False),
-    sa.Column("state", _id(12), nullable=False),
+    sa.Column("key", named(64), primary_key=True),
+    sa.Column("step", named(40), nullable=False),
+    sa.Column("layer", named(40), nullable=False),
+    sa.Column("partition", named(64), nullable=False),
+    sa.Column("state", named(12), nullable=False),
     sa.Column("attempt", sa.Integer, nullable=False),
     sa.Column("epoch", sa.Integer, nullable=False),
     sa.Column("owner", SafeText),
@@ -83,7 +84,7 @@ task: Final = sa.Table(
     sa.Column("heartbeat_at", sa.Double),
     sa.Column("progress", sa.Text),
     sa.Column("cursor_moved", sa.Boolean, nullable=False),  # since the last claim
-    sa.Column("error_type", _id(80)),
+    sa.Column("error_type", named(80)),
     sa.Column("error_message", SafeText),
     sa.Column("error_trace", SafeText),
     sa.Column("created_at", sa.Double, nullable=False),
@@ -105,22 +106,22 @@ task: Final = sa.Table(
 run_task: Final = sa.Table(
     "run_task",
     metadata,
-    sa.Column("run_id", _id(), sa.ForeignKey("run.run_id"), primary_key=True),
-    sa.Column("step", _id(40), primary_key=True),
-    sa.Column("partition", _id(64), primary_key=True),
-    sa.Column("task_key", _id(64), sa.ForeignKey("task.key"), nullable=False, index=True),
+    sa.Column("run_id", named(), sa.ForeignKey("run.run_id"), primary_key=True),
+    sa.Column("step", named(40), primary_key=True),
+    sa.Column("partition", named(64), primary_key=True),
+    sa.Column("task_key", named(64), sa.ForeignKey("task.key"), nullable=False, index=True),
     sa.Column("ordinal", sa.Integer, nullable=False),
 )
 
 task_output: Final = sa.Table(
     "task_output",
     metadata,
-    sa.Column("task_key", _id(64), sa.ForeignKey("task.key"), primary_key=True),
+    sa.Column("task_key", named(64), sa.ForeignKey("task.key"), primary_key=True),
     sa.Column("kind", sa.Text, primary_key=True),
     sa.Column("uri", sa.Text, nullable=False),
     sa.Column("size", sa.BigInteger, nullable=False),
     sa.Column("mtime_ns", sa.BigInteger, nullable=False),
-    sa.Column("sha256", _id(64), nullable=False),
+    sa.Column("sha256", named(64), nullable=False),
     sa.Column("rows", sa.BigInteger, nullable=False),
     sa.Column("slices", sa.Text),  # JSON [[name, offset, length, sha256, rows], …]; null: see lookup.py
     sa.Column("attributes", sa.Text),  # JSON object; null: empty
@@ -129,9 +130,9 @@ task_output: Final = sa.Table(
 cursor: Final = sa.Table(
     "cursor",
     metadata,
-    sa.Column("task_id", _id(), primary_key=True),
-    sa.Column("stage", _id(40), primary_key=True),
-    sa.Column("task_type", _id(40), primary_key=True),
+    sa.Column("task_id", named(), primary_key=True),
+    sa.Column("stage", named(40), primary_key=True),
+    sa.Column("task_type", named(40), primary_key=True),
     sa.Column("current_file_id", SafeText),
     sa.Column("current_offset", sa.BigInteger, nullable=False),
     sa.Column("processed_rows", sa.BigInteger, nullable=False),
@@ -142,16 +143,16 @@ cursor: Final = sa.Table(
 dead_letter: Final = sa.Table(
     "dead_letter",
     metadata,
-    sa.Column("id", _id(32), primary_key=True),  # a hash of what it is about: the same letter never doubles
-    sa.Column("task_key", _id(64), sa.ForeignKey("task.key"), nullable=False, index=True),
-    sa.Column("state", _id(12), nullable=False),
-    sa.Column("level", _id(12), nullable=False),
-    sa.Column("step", _id(40), nullable=False),
+    sa.Column("id", named(32), primary_key=True),  # a hash of what it is about: the same letter never doubles
+    sa.Column("task_key", named(64), sa.ForeignKey("task.key"), nullable=False, index=True),
+    sa.Column("state", named(12), nullable=False),
+    sa.Column("level", named(12), nullable=False),
+    sa.Column("step", named(40), nullable=False),
     sa.Column("source_id", SafeText, nullable=False),
     sa.Column("path", SafeText, nullable=False),
     sa.Column("position", sa.BigInteger, nullable=False),
-    sa.Column("doc_id", _id(64), nullable=False),
-    sa.Column("error", _id(80), nullable=False),
+    sa.Column("doc_id", named(64), nullable=False),
+    sa.Column("error", named(80), nullable=False),
     sa.Column("message", SafeText, nullable=False),
     sa.Column("parser", SafeText, nullable=False),
     sa.Column("media_type", SafeText, nullable=False),
@@ -164,24 +165,24 @@ dead_letter: Final = sa.Table(
 metric: Final = sa.Table(
     "metric",
     metadata,
-    sa.Column("task_key", _id(64), sa.ForeignKey("task.key"), primary_key=True),
-    sa.Column("name", _id(), primary_key=True),
+    sa.Column("task_key", named(64), sa.ForeignKey("task.key"), primary_key=True),
+    sa.Column("name", named(), primary_key=True),
     sa.Column("value", sa.Double, nullable=False),
 )
 
 rule_hit: Final = sa.Table(
     "rule_hit",
     metadata,
-    sa.Column("task_key", _id(64), sa.ForeignKey("task.key"), primary_key=True),
-    sa.Column("rule", _id(), primary_key=True),
+    sa.Column("task_key", named(64), sa.ForeignKey("task.key"), primary_key=True),
+    sa.Column("rule", named(), primary_key=True),
     sa.Column("hits", sa.BigInteger, nullable=False),
 )
 
 step_total: Final = sa.Table(
     "step_total",
     metadata,
-    sa.Column("run_id", _id(), sa.ForeignKey("run.run_id"), primary_key=True),
-    sa.Column("step", _id(40), primary_key=True),
+    sa.Column("run_id", named(), sa.ForeignKey("run.run_id"), primary_key=True),
+    sa.Column("step", named(40), primary_key=True),
     sa.Column("epoch", sa.Integer, nullable=False),  # goes up with everything that makes the sums void
     sa.Column("sums", sa.Text),  # JSON; null: not known, or void
     sa.Column("hits", sa.Text),  # JSON: rule -> records
@@ -191,8 +192,8 @@ step_total: Final = sa.Table(
 pause_flag: Final = sa.Table(
     "pause_flag",
     metadata,
-    sa.Column("scope", _id(12), primary_key=True),
-    sa.Column("target", _id(), primary_key=True),
+    sa.Column("scope", named(12), primary_key=True),
+    sa.Column("target", named(), primary_key=True),
     sa.Column("who", SafeText, nullable=False),
     sa.Column("why", SafeText, nullable=False),
     sa.Column("created_at", sa.Double, nullable=False),
@@ -201,22 +202,22 @@ pause_flag: Final = sa.Table(
 dataset_version: Final = sa.Table(
     "dataset_version",
     metadata,
-    sa.Column("dataset", _id(), primary_key=True),
-    sa.Column("version_id", _id(), primary_key=True),
-    sa.Column("manifest_sha256", _id(64), nullable=False),
+    sa.Column("dataset", named(), primary_key=True),
+    sa.Column("version_id", named(), primary_key=True),
+    sa.Column("manifest_sha256", named(64), nullable=False),
     sa.Column("manifest_uri", sa.Text, nullable=False),
-    sa.Column("run_id", _id(), sa.ForeignKey("run.run_id"), nullable=False),
-    sa.Column("state", _id(24), nullable=False),
+    sa.Column("run_id", named(), sa.ForeignKey("run.run_id"), nullable=False),
+    sa.Column("state", named(24), nullable=False),
     sa.Column("created_at", sa.Double, nullable=False),
-    sa.Column("base", _id()),  # version that it builds on; null: it holds all that it has
+    sa.Column("base", named()),  # version that it builds on; null: it holds all that it has
     sa.UniqueConstraint("dataset", "manifest_sha256"),
 )
 
 dataset_current: Final = sa.Table(
     "dataset_current",
     metadata,
-    sa.Column("dataset", _id(), primary_key=True),
-    sa.Column("version_id", _id(), nullable=False),
+    sa.Column("dataset", named(), primary_key=True),
+    sa.Column("version_id", named(), nullable=False),
     sa.Column("who", SafeText, nullable=False),
     sa.Column("changed_at", sa.Double, nullable=False),
     sa.ForeignKeyConstraint(
@@ -227,10 +228,10 @@ dataset_current: Final = sa.Table(
 version_event: Final = sa.Table(
     "version_event",
     metadata,
-    sa.Column("id", _id(32), primary_key=True),
-    sa.Column("dataset", _id(), nullable=False),
-    sa.Column("version_id", _id(), nullable=False),
-    sa.Column("action", _id(24), nullable=False),  # published, approved, rejected, rolled_back
+    sa.Column("id", named(32), primary_key=True),
+    sa.Column("dataset", named(), nullable=False),
+    sa.Column("version_id", named(), nullable=False),
+    sa.Column("action", named(24), nullable=False),  # published, approved, rejected, rolled_back
     sa.Column("who", SafeText, nullable=False),
     sa.Column("note", SafeText, nullable=False),
     sa.Column("created_at", sa.Double, nullable=False),
@@ -240,11 +241,11 @@ version_event: Final = sa.Table(
 review: Final = sa.Table(
     "review",
     metadata,
-    sa.Column("dataset", _id(), primary_key=True),
-    sa.Column("doc_id", _id(64), primary_key=True),
-    sa.Column("rule", _id(), primary_key=True),
-    sa.Column("run_id", _id(), nullable=False),
-    sa.Column("verdict", _id(8), nullable=False),  # keep: wrongly removed; drop: rightly removed
+    sa.Column("dataset", named(), primary_key=True),
+    sa.Column("doc_id", named(64), primary_key=True),
+    sa.Column("rule", named(), primary_key=True),
+    sa.Column("run_id", named(), nullable=False),
+    sa.Column("verdict", named(8), nullable=False),  # keep: wrongly removed; drop: rightly removed
     sa.Column("who", SafeText, nullable=False),
     sa.Column("note", SafeText, nullable=False),
     sa.Column("created_at", sa.Double, nullable=False),
@@ -254,14 +255,14 @@ review: Final = sa.Table(
 backfill: Final = sa.Table(
     "backfill",
     metadata,
-    sa.Column("backfill_id", _id(), primary_key=True),
-    sa.Column("dataset", _id(), nullable=False, index=True),
+    sa.Column("backfill_id", named(), primary_key=True),
+    sa.Column("dataset", named(), nullable=False, index=True),
     sa.Column("job", SafeText, nullable=False),  # path of the job file
-    sa.Column("first_day", _id(10), nullable=False),
-    sa.Column("last_day", _id(10), nullable=False),  # inclusive
-    sa.Column("reprocess", _id(12), nullable=False),  # none, failed, all
+    sa.Column("first_day", named(10), nullable=False),
+    sa.Column("last_day", named(10), nullable=False),  # inclusive
+    sa.Column("reprocess", named(12), nullable=False),  # none, failed, all
     sa.Column("settings", SafeText, nullable=False),  # JSON: overrides, until, promote, workers
-    sa.Column("state", _id(12), nullable=False),  # RUNNING, PAUSED, DONE, FAILED, CANCELLED
+    sa.Column("state", named(12), nullable=False),  # RUNNING, PAUSED, DONE, FAILED, CANCELLED
     sa.Column("who", SafeText, nullable=False),
     sa.Column("detail", SafeText, nullable=False),
     sa.Column("created_at", sa.Double, nullable=False),
@@ -271,10 +272,12 @@ backfill: Final = sa.Table(
 backfill_day: Final = sa.Table(
     "backfill_day",
     metadata,
-    sa.Column("backfill_id", _id(), sa.ForeignKey("backfill.backfill_id"), primary_key=True),
-    sa.Column("day", _id(10), primary_key=True),
-    sa.Column("state", _id(12), nullable=False),  # PENDING, RUNNING, PAUSED, DONE, FAILED, SKIPPED, CANCELLED
-    sa.Column("run_id", _id(), nullable=False),
+    sa.Column("backfill_id", named(), sa.ForeignKey("backfill.backfill_id"), primary_key=True),
+    sa.Column("day", named(10), primary_key=True),
+    sa.Column(
+        "state", named(12), nullable=False
+    ),  # PENDING, RUNNING, PAUSED, DONE, FAILED, SKIPPED or CANCELLED
+    sa.Column("run_id", named(), nullable=False),
     sa.Column("detail", SafeText, nullable=False),
     sa.Column("updated_at", sa.Double, nullable=False),
 )
@@ -282,57 +285,42 @@ backfill_day: Final = sa.Table(
 lease: Final = sa.Table(
     "lease",
     metadata,
-    sa.Column("dataset", _id(), primary_key=True),
-    sa.Column("layer", _id(40), primary_key=True),
-    sa.Column("day", _id(10), primary_key=True),  # "" for all days of the layer: one at a time
+    sa.Column("dataset", named(), primary_key=True),
+    sa.Column("layer", named(40), primary_key=True),
+    sa.Column("day", named(10), primary_key=True),  # "" for all days of the layer: one at a time
     sa.Column("owner", SafeText, nullable=False),
     sa.Column("epoch", sa.Integer, nullable=False),
     sa.Column("lease_until", sa.Double, nullable=False),
 )
 
 # SQLite counts up by itself only in a column of type INTEGER.
-_Serial: Final = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+WIDE_KEY: Final = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 outbox: Final = sa.Table(
     "outbox",
     metadata,
-    sa.Column("id", _Serial, primary_key=True, autoincrement=True),
-    sa.Column("topic", _id(40), nullable=False),
-    sa.Column("subject", _id(), nullable=False),
+    sa.Column("id", WIDE_KEY, primary_key=True, autoincrement=True),
+    sa.Column("topic", named(40), nullable=False),
+    sa.Column("subject", named(), nullable=False),
     sa.Column("payload", sa.Text, nullable=False),
     sa.Column("created_at", sa.Double, nullable=False),
     sa.Column("sent_at", sa.Double),
     sa.Index(None, "sent_at", "id"),
 )
 
-dataset_file: Final = sa.Table(
-    "dataset_file",
+delivery: Final = sa.Table(
+    "delivery",
     metadata,
-    sa.Column("id", _id(64), primary_key=True),
-    sa.Column("dataset", _id(), nullable=False, index=True),
-    sa.Column("path", SafeText, nullable=False),
-    sa.Column("sha256", _id(64), nullable=False),
-    sa.Column("size", sa.BigInteger, nullable=False),
-    sa.Column("rows", sa.BigInteger, nullable=False),
-    sa.Column("status", _id(24), nullable=False),
-    sa.Column("created_at", sa.Double, nullable=False),
+    sa.Column("event_id", WIDE_KEY, primary_key=True, autoincrement=False),
+    sa.Column("endpoint", named(), primary_key=True),
+    sa.Column("subject", named(), nullable=False),  # of the event: its deliveries go out in order
+    sa.Column("state", named(12), nullable=False),  # PENDING, SENT, DEAD
+    sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("next_attempt_at", sa.Double, nullable=False),
+    sa.Column("owner", SafeText),  # that is sending it
+    sa.Column("lease_until", sa.Double),
+    sa.Column("last_error", SafeText),
+    sa.Column("sent_at", sa.Double),
     sa.Column("updated_at", sa.Double, nullable=False),
-)
-
-sample: Final = sa.Table(
-    "sample",
-    metadata,
-    sa.Column("id", _Serial, primary_key=True, autoincrement=False),  # from reserved blocks
-    sa.Column("dataset_file_id", _id(64), sa.ForeignKey("dataset_file.id"), nullable=False),
-    sa.Column("row_identifier", _id(), nullable=False),
-    sa.Column("turn_taking", sa.Integer, nullable=False),
-    sa.Column("data_role", _id(40), nullable=False),
-    sa.Column("data_content", SafeText, nullable=False),
-    sa.Column("data_meta", sa.Text),
-    sa.Column("status", _id(24), nullable=False),
-    sa.Column("created_at", sa.Double, nullable=False),
-    sa.Column("updated_at", sa.Double, nullable=False),
-    sa.Column("deleted_at", sa.Double),
-    sa.UniqueConstraint("dataset_file_id", "row_identifier", "turn_taking"),
-    sa.Index(None, "dataset_file_id", "id"),
+    sa.Index(None, "endpoint", "state", "next_attempt_at"),
 )

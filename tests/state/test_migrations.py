@@ -15,7 +15,7 @@ from alembic.script import ScriptDirectory
 from dataflow_ops.errors import ConfigError, StateError
 from dataflow_ops.state.database import Database, create_engine
 from dataflow_ops.state.migrate import HEAD, VERSION_TABLE, migrate, revision
-from dataflow_ops.state.tables import metadata
+from dataflow_ops.state.sample_tables import metadata
 
 
 def _differences(url: str) -> list[object]:

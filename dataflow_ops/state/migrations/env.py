@@ -5,7 +5,7 @@ from __future__ import annotations
 from alembic import context
 
 from dataflow_ops.state.migrate import VERSION_TABLE
-from dataflow_ops.state.tables import metadata
+from dataflow_ops.state.sample_tables import metadata
 
 context.configure(
     connection=context.config.attributes["connection"],
