@@ -15,7 +15,7 @@ from alembic.script import ScriptDirectory
 from dataflow_ops.errors import ConfigError, StateError
 from dataflow_ops.state.database import Database, create_engine
 from dataflow_ops.state.migrate import HEAD, VERSION_TABLE, migrate, revision
-from dataflow_ops.state.sample_tables import metadata
+from dataflow_ops.state.sample_tables import sample
 
 
 def _differences(url: str) -> list[object]:
@@ -24,7 +24,7 @@ def _differences(url: str) -> list[object]:
         context = MigrationContext.configure(
             connection, opts={"version_table": VERSION_TABLE, "compare_type": True}
         )
-        found = list(compare_metadata(context, metadata))
+        found = list(compare_metadata(context, sample.metadata))
     engine.dispose()
     return found
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from alembic import context
 
 from dataflow_ops.state.migrate import VERSION_TABLE
-from dataflow_ops.state.sample_tables import metadata
+from dataflow_ops.state.sample_tables import sample
 
 context.configure(
     connection=context.config.attributes["connection"],
-    target_metadata=metadata,
+    target_metadata=sample.metadata,
     version_table=VERSION_TABLE,
 )
 with context.begin_transaction():
