@@ -23,7 +23,11 @@
     │   ├── OutputConflict      a published name exists with other bytes: look before anything else
     │   ├── CorruptOutput       stored bytes differ from their recorded hash: made again
     │   ├── StorageFull         no space left: free some, then run again
-    │   └── ColdAway            the cold tier is not mounted: mount it, then run again
+    │   ├── ColdAway            the cold tier is not mounted: mount it, then run again
+    │   ├── ObjectStoreAway     the object store does not answer, or not now: run again later
+    │   ├── ObjectStoreRefused  the object store says no: correct credentials, rights or the bucket's name
+    │   ├── ObjectMissing       there is no such object
+    │   └── ObjectChanged       an object was replaced while it was read: read again
     ├── Paused                  somebody asked the task to pause: unwind, the engine gives it back
     ├── SourceChanged           the file changed between listing and reading: fetched again
     ├── FetchFailed             a download failed: tried again
@@ -167,6 +171,29 @@ class ColdAway(StorageError):
 
     retryable = True
     systemic = True
+
+
+class ObjectStoreAway(StorageError):
+    """The object store does not answer, or asks to come later, after all repeats: run again later."""
+
+    retryable = True
+    systemic = True
+
+
+class ObjectStoreRefused(StorageError):
+    """The object store says no: credentials, rights, or a bucket that is not there; correct them."""
+
+    systemic = True
+
+
+class ObjectMissing(StorageError):
+    """There is no such object."""
+
+
+class ObjectChanged(StorageError):
+    """An object was replaced while it was read: read it again."""
+
+    retryable = True
 
 
 class Paused(DataFlowError):
