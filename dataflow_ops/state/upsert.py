@@ -104,6 +104,11 @@ def _existing(
 ) -> set[tuple[Any, ...]]:
     columns = [table.c[c] for c in key]
     found: set[tuple[Any, ...]] = set()
+    if keys and connection.dialect.name == "postgresql":
+        wanted = _as_rows(table, key, keys)
+        joined = sa.select(*columns).join(wanted, sa.and_(*(table.c[c] == wanted.c[c] for c in key)))
+        query = joined.order_by(*columns).with_for_update(of=table)
+        return {tuple(row) for row in connection.execute(query)}
     for start in range(0, len(keys), _KEYS_PER_QUERY):
         part = keys[start : start + _KEYS_PER_QUERY]
         clause = columns[0].in_([k[0] for k in part]) if len(key) == 1 else sa.tuple_(*columns).in_(part)
@@ -133,17 +138,7 @@ def _insert_or_update(
     rows: list[dict[str, Any]],
 ) -> None:
     if connection.dialect.name == "postgresql":
-        # One array per column: a statement with a hundred thousand rows costs one round trip and no parsing.
-        given = (
-            sa.func.unnest(
-                *(
-                    sa.bindparam(None, [row[c] for row in rows], sa.ARRAY(table.c[c].type), unique=True)
-                    for c in columns
-                )
-            )
-            .table_valued(*columns, name="given")
-            .render_derived()
-        )
+        given = _as_rows(table, columns, [tuple(row[c] for c in columns) for row in rows])
         pg = postgresql.insert(table).from_select(list(columns), sa.select(given))
         connection.execute(
             pg.on_conflict_do_update(index_elements=list(key), set_={c: pg.excluded[c] for c in changed})
@@ -160,12 +155,39 @@ def _insert_or_update(
     )
 
 
+def _as_rows(
+    table: sa.Table, columns: tuple[str, ...], rows: Sequence[tuple[Any, ...]]
+) -> sa.TableValuedAlias:
+    """Rows as something to select from on PostgreSQL.
+
+    One array per column: a statement with a hundred thousand rows costs one round trip and no parsing.
+    """
+    return (
+        sa.func.unnest(
+            *(
+                sa.bindparam(None, list(values), sa.ARRAY(table.c[c].type), unique=True)
+                for c, values in zip(columns, zip(*rows, strict=True), strict=True)
+            )
+        )
+        .table_valued(*columns, name="given")
+        .render_derived()
+    )
+
+
 def _update(
     connection: sa.Connection, table: sa.Table, key: tuple[str, ...], rows: Sequence[dict[str, Any]]
 ) -> None:
     for columns, group in _by_columns(rows):
         changed = [c for c in columns if c not in key]
         if not changed:
+            continue
+        if connection.dialect.name == "postgresql":
+            given = _as_rows(table, columns, [tuple(row[c] for c in columns) for row in group])
+            connection.execute(
+                sa.update(table)
+                .where(*(table.c[c] == given.c[c] for c in key))
+                .values({c: given.c[c] for c in changed})
+            )
             continue
         # Bound names must differ from column names, or SQLAlchemy takes them for values to set.
         statement = (
