@@ -18,7 +18,8 @@
     │   ├── CommitUnknown       the database did not say whether it committed: read, don't repeat
     │   ├── DatabaseUnavailable the state database can't be reached: start the run again later
     │   ├── IllegalMove         the state machine has no such move: a fault in our code
-    │   └── MissingPrimaryKey   the payload has no primary key: a fault in the caller
+    │   ├── MissingPrimaryKey   the payload has no primary key: a fault in the caller
+    │   └── EndlessRead         a task reads what it writes: stopped, look before it goes on
     ├── StorageError
     │   ├── OutputConflict      a published name exists with other bytes: look before anything else
     │   ├── CorruptOutput       stored bytes differ from their recorded hash: made again
@@ -137,6 +138,10 @@ class IllegalMove(StateError):
 
 class MissingPrimaryKey(StateError):
     """An upsert payload lacks its primary key: a fault in the caller; nothing was written."""
+
+
+class EndlessRead(StateError):
+    """A task processed more rows than there were, or its table grew: it reads what it writes. Look first."""
 
 
 class StorageError(DataFlowError):

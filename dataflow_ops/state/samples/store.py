@@ -1,0 +1,82 @@
+"""The door to the state of samples. Each part of it is a module of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Self
+
+import sqlalchemy as sa
+
+from dataflow_ops.state.database import Database, create_engine
+from dataflow_ops.state.migrate import migrate_database
+from dataflow_ops.state.outbox import Outbox
+from dataflow_ops.state.pauses import Pauses
+from dataflow_ops.state.samples.tasks import SampleTasks
+
+
+class SampleStore(SampleTasks, Pauses, Outbox):
+    """Files, rows and tasks of fine-tuning samples, in the same database as runs.
+
+    Threads may share a store; every process opens its own. Every method may raise ``DatabaseUnavailable``
+    and, where it writes, ``CommitUnknown`` or ``StorageFull``.
+
+    Args:
+        url: ``sqlite:///FILE`` or ``postgresql://USER@HOST/NAME``. The schema is brought up to date.
+        patience_s: how long each call waits for a database that is away: for work that is under way
+            :data:`~dataflow_ops.state.database.PATIENCE_S`, none where a person waits for a word.
+
+    Raises:
+        ConfigError: not a URL that we can use.
+        StateError: the database was made by a newer version of the program.
+    """
+
+    def __init__(self, url: str, patience_s: float = 0.0) -> None:
+        self.url = url
+        self.db = Database(create_engine(url), patience_s)
+        try:
+            migrate_database(self.db)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def engine(self) -> sa.Engine:
+        """For views and for :func:`~dataflow_ops.state.paging.bounded_pages`."""
+        return self.db.engine
+
+    @contextmanager
+    def write(self) -> Iterator[sa.Connection]:
+        """One transaction that writes; waits for a database that is away before it begins, never repeats.
+
+        Raises:
+            CommitUnknown: the connection broke during COMMIT: read the cursor, never repeat blindly.
+            DatabaseUnavailable: it broke earlier; nothing was written.
+            StorageFull: the disk of the database is full.
+        """
+        with self.db.write() as connection:
+            yield connection
+
+    @contextmanager
+    def read(self) -> Iterator[sa.Connection]:
+        """One consistent view for reading; never waits for writers."""
+        with self.db.read() as connection:
+            yield connection
+
+    def wanted_elsewhere(self, key: str, run_id: str) -> bool:
+        """Whether others want this task too: no task of samples is shared."""
+        return False
+
+    def be_patient(self, seconds: float) -> None:
+        """From now on wait so long for a database that is away."""
+        self.db.patience_s = seconds
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.db.engine.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

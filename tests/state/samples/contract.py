@@ -1,0 +1,9 @@
+"""What every database must do for samples. Subclasses supply ``url``: a fresh database with the schema."""
+
+from __future__ import annotations
+
+from tests.state.samples.contract_tasks import TasksContract
+
+
+class SampleStoreContract(TasksContract):
+    """The whole contract."""
