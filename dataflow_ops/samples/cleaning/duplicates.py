@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from dataflow_ops.errors import StateError
 from dataflow_ops.kernels.similarity import similarity
 from dataflow_ops.samples.cleaning.keys import Keymaker, Keys
 from dataflow_ops.samples.cleaning.settings import SampleCleanSettings
@@ -130,6 +131,13 @@ class Deduplicator:
     def _texts(self, numbers: set[int]) -> dict[int, str]:
         places = {number: self.kept.place(number) for number in sorted(numbers)}
         read = self._read(list(places.values()))
+        gone = [place for place in places.values() if place not in read]
+        if gone:
+            file, row = gone[0]
+            raise StateError(
+                f"dialogue {row} of file {file} was kept and is gone: rows of 'sample' were deleted for good"
+                " while a task compared others with them; run the task again"
+            )
         folded = self._keymaker.texts([read[place] for place in places.values()]) if places else []
         return dict(zip(places, folded, strict=True))
 

@@ -41,11 +41,9 @@ class Normaliser:
         )
         self._outer_blanks = settings.dialogue.outer_blanks
 
-    def turn(self, turn: Turn, changes: list[Change]) -> tuple[Turn, int, int]:
-        """The turn as it is to be, what was done to it added to ``changes``.
-
-        Returns:
-            ``(turn, characters, control characters)``, counted before anything was removed.
+    def turn(self, turn: Turn, changes: list[Change]) -> tuple[Turn, int]:
+        """The turn as it is to be, and how many control characters it had; what was done to it is added to
+        ``changes``.
         """
         content = turn.content
         made = normalise(content, self._rules)
@@ -58,4 +56,4 @@ class Normaliser:
                 changes.append(Change(turn.id, ordinal, rule, "data_content", content, after))
                 content, ordinal = after, ordinal + 1
         changed = turn if content is turn.content else turn._replace(content=content)
-        return changed, made.raw_chars, made.control_chars
+        return changed, made.control_chars
