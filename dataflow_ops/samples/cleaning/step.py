@@ -16,7 +16,7 @@ from dataflow_ops.samples.cleaning.normalising import Change, Normaliser
 from dataflow_ops.samples.cleaning.settings import SampleCleanSettings
 from dataflow_ops.samples.cleaning.survivors import Place
 from dataflow_ops.state.database import Database
-from dataflow_ops.state.samples import cleaning as state
+from dataflow_ops.state.samples import turns as state
 from dataflow_ops.state.samples.records import SampleTask
 
 REJECTED, DUPLICATE = "REJECTED", "DUPLICATE"

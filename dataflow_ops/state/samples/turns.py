@@ -1,4 +1,4 @@
-"""What a clean-up reads and writes: turns by key ranges, verdicts, and what was changed, before and after."""
+"""Turns by key ranges, verdicts about them, and what was changed, before and after."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def read_records(
     rows: int,
     *,
     before: int | None = None,
-    status: str | None = None,
+    statuses: Sequence[str] = (),
 ) -> list[TurnRow]:
     """Turns of whole records, deleted ones left out: about ``rows`` of them, more where one record has more.
 
@@ -49,15 +49,15 @@ def read_records(
         highest_id: rows above were not there when the task began.
         rows: how many turns, at least 1.
         before: ``row_identifier`` to end before.
-        status: only rows of this status.
+        statuses: only rows of one of these; empty: of any.
     """
     query = sa.select(*TURN).where(
         _s.dataset_file_id == file, _s.id <= highest_id, _s.deleted_at.is_(None), _s.row_identifier >= first
     )
     if before is not None:
         query = query.where(_s.row_identifier < before)
-    if status is not None:
-        query = query.where(_s.status == status)
+    if statuses:
+        query = query.where(_s.status.in_(statuses))
     query = query.order_by(_s.row_identifier, _s.turn_taking)
     while True:
         found: list[Any] = list(connection.execute(query.limit(rows + 1)))
@@ -95,7 +95,7 @@ def read_dialogues(
                 .order_by(_s.row_identifier, _s.turn_taking)
             )
             for found in connection.execute(query):
-                yield file, cast(TurnRow, tuple(found))
+                yield file, cast("TurnRow", tuple(found))
 
 
 def other_files(connection: sa.Connection, dataset: str, files: Sequence[str]) -> list[str]:
@@ -120,7 +120,7 @@ def kept_pages(
     first = 0
     while True:
         with db.read() as connection:
-            found = read_records(connection, file, first, highest_id, _PAGE, before=before, status=KEPT)
+            found = read_records(connection, file, first, highest_id, _PAGE, before=before, statuses=[KEPT])
         if not found:
             return
         yield found
