@@ -122,10 +122,15 @@ generation: Final = sa.Table(
     sa.Column("prompt_version", named(64), nullable=False),
     sa.Column("model", named(), nullable=False),
     sa.Column("parameters", sa.Text, nullable=False),  # JSON
+    sa.Column("retry_of", named(64)),  # request_key of the failure that this one asked again
+    sa.Column("result_as", named(24), nullable=False),  # next_turn, replacement, question, score
     sa.Column("answer", SafeText, nullable=False),
+    sa.Column("score", sa.Double),  # the number in the answer, of a scoring
     sa.Column("prompt_tokens", sa.BigInteger, nullable=False),
     sa.Column("completion_tokens", sa.BigInteger, nullable=False),
     sa.Column("cost", sa.Double, nullable=False),  # in the currency of the prices given
+    sa.Column("lost_tokens", sa.BigInteger, nullable=False),  # most that tries took whose usage never came
+    sa.Column("lost_cost", sa.Double, nullable=False),
     sa.Column("seconds", sa.Double, nullable=False),
     sa.Column("created_at", sa.Double, nullable=False),
     sa.Index(None, "task_id"),
@@ -138,8 +143,12 @@ generation_failure: Final = sa.Table(
     sa.Column("task_id", named(), nullable=False),
     sa.Column("sample_id", sa.BigInteger, sa.ForeignKey("sample.id"), nullable=False),
     sa.Column("draw", sa.Integer, nullable=False),
-    sa.Column("state", named(12), nullable=False),  # OPEN, REQUEUED, SOLVED, DROPPED
+    sa.Column("state", named(12), nullable=False),  # OPEN, REQUEUED, SOLVED, REPLACED, DROPPED
+    sa.Column("retry_of", named(64)),  # request_key of the failure that this one asked again
+    sa.Column("prompt_version", named(64), nullable=False),
+    sa.Column("model", named(), nullable=False),
     sa.Column("prompt", SafeText, nullable=False),  # JSON: the messages that were sent
+    sa.Column("parameters", sa.Text, nullable=False),  # JSON
     sa.Column("edited_prompt", SafeText),  # JSON: to be sent instead
     sa.Column("raw_answer", SafeText),
     sa.Column("error", named(80), nullable=False),
@@ -148,6 +157,8 @@ generation_failure: Final = sa.Table(
     sa.Column("prompt_tokens", sa.BigInteger, nullable=False),  # what failing cost
     sa.Column("completion_tokens", sa.BigInteger, nullable=False),
     sa.Column("cost", sa.Double, nullable=False),
+    sa.Column("lost_tokens", sa.BigInteger, nullable=False),
+    sa.Column("lost_cost", sa.Double, nullable=False),
     sa.Column("created_at", sa.Double, nullable=False),
     sa.Column("updated_at", sa.Double, nullable=False),
     sa.Index(None, "task_id", "state"),

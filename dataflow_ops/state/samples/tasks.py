@@ -205,7 +205,11 @@ class SampleTasks(SampleTaskReads):
         cursors.write(connection, self.db, claim.task.task_id, claim.task.kind, CURSOR_TYPE, cursor)
 
     def pause_task(
-        self, claim: Claim, cursor: CursorRecord | None, counts: Mapping[str, float] | None = None
+        self,
+        claim: Claim,
+        cursor: CursorRecord | None,
+        counts: Mapping[str, float] | None = None,
+        why: str = "",
     ) -> None:
         """Save the cursor and give the task back as PAUSED, with the event, in one transaction.
 
@@ -213,6 +217,7 @@ class SampleTasks(SampleTaskReads):
             claim: from :meth:`claim_task`.
             cursor: where to go on; None where nothing was done yet.
             counts: what is not yet added.
+            why: for people; kept as the task's message until it goes on.
 
         Raises:
             LeaseLost: another attempt owns the task; nothing was written.
@@ -221,7 +226,8 @@ class SampleTasks(SampleTaskReads):
             if cursor is not None:
                 self.progress(connection, claim, cursor, counts or {})
             at = {} if cursor is None else {"file": cursor.file_id, "offset": cursor.offset}
-            self._end(connection, claim, "pause", at)
+            told = {**at, "why": why} if why else at
+            self._end(connection, claim, "pause", told, error_message=why[:_MAX_MESSAGE] or None)
 
     def finish_task(self, claim: Claim, counts: Mapping[str, float] | None = None) -> None:
         """The task has done all that it was to do: SUCCESS, with the event, in one transaction.
