@@ -134,6 +134,7 @@ generation: Final = sa.Table(
     sa.Column("seconds", sa.Double, nullable=False),
     sa.Column("created_at", sa.Double, nullable=False),
     sa.Index(None, "task_id"),
+    sa.Index(None, "dataset_file_id", "row_identifier"),
 )
 
 generation_failure: Final = sa.Table(

@@ -178,6 +178,12 @@ def upgrade() -> None:
     )
     op.create_index(op.f("ix_generation_sample_id"), "generation", ["sample_id"], unique=False)
     op.create_index(op.f("ix_generation_task_id"), "generation", ["task_id"], unique=False)
+    op.create_index(
+        op.f("ix_generation_dataset_file_id_row_identifier"),
+        "generation",
+        ["dataset_file_id", "row_identifier"],
+        unique=False,
+    )
     op.create_table(
         "generation_failure",
         sa.Column("request_key", sa.String(length=64), nullable=False),
