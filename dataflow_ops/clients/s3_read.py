@@ -86,7 +86,7 @@ def listed(client: Any, bucket: str, prefix: str = "", page: int = 1000) -> Iter
                 yield Found(one["Key"], int(one["Size"]), etag, int(one["LastModified"].timestamp()), {})
 
 
-def read_range(client: Any, bucket: str, key: str, start: int, length: int, etag: str = "") -> bytes:
+def read_range(client: Any, bucket: str, key: str, start: int, length: int | None, etag: str = "") -> bytes:
     """Bytes ``start … start + length`` of an object; fewer where it ends before.
 
     A connection that breaks in the middle is taken up where it broke.
@@ -96,7 +96,7 @@ def read_range(client: Any, bucket: str, key: str, start: int, length: int, etag
         bucket: name.
         key: full name in the bucket.
         start: first byte.
-        length: how many; 0 asks nobody.
+        length: how many; None: to the end; 0 asks nobody.
         etag: what the object's must be; ``""``: whatever it is at the first answer.
 
     Raises:
@@ -108,11 +108,12 @@ def read_range(client: Any, bucket: str, key: str, start: int, length: int, etag
     url = f"{SCHEME}{bucket}/{key}"
     got = bytearray()
     failures = 0
-    while len(got) < length:
+    while length is None or len(got) < length:
         had = len(got)
         try:
             with told(url):
-                etag = _take(client, bucket, key, start + had, start + length, etag, got)
+                end = None if length is None else start + length
+                etag = _take(client, bucket, key, start + had, end, etag, got)
         except ObjectStoreAway:
             # What botocore repeats was repeated by it; a body that broke off is taken up by us.
             failures = 0 if len(got) > had else failures + 1
@@ -124,12 +125,12 @@ def read_range(client: Any, bucket: str, key: str, start: int, length: int, etag
     return bytes(got)
 
 
-def _take(client: Any, bucket: str, key: str, start: int, end: int, etag: str, into: bytearray) -> str:
+def _take(client: Any, bucket: str, key: str, start: int, end: int | None, etag: str, into: bytearray) -> str:
     """Append what one connection brings; returns the object's ETag."""
     from botocore.exceptions import ClientError
 
     try:
-        answer = client.get_object(Bucket=bucket, Key=key, Range=f"bytes={start}-{end - 1}")
+        answer = client.get_object(Bucket=bucket, Key=key, Range=f"bytes={start}-{end - 1 if end else ''}")
     except ClientError as e:
         if code_of(e) in ("InvalidRange", "416"):
             return etag

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dataflow_ops.engine.context import owner_is_gone, owner_name
-from dataflow_ops.storage.disk import full_disk_named
+from dataflow_ops.storage.scratch import own_folder
 
 _NAME = re.compile(r"^dataflow-(\d+)-(\d+)-[a-z_]+-")
 
@@ -24,9 +24,7 @@ def scratch_folder(step: str) -> Iterator[Path]:
     Raises:
         StorageFull: the disk of temporary files is full.
     """
-    _, pid, started = owner_name().rsplit(":", 2)
-    with full_disk_named("temporary files"):
-        path = Path(tempfile.mkdtemp(prefix=f"dataflow-{pid}-{started}-{step}-"))
+    path = own_folder(step)
     try:
         yield path
     finally:

@@ -5,39 +5,47 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dataflow_ops.errors import CorruptOutput
 from dataflow_ops.storage.blob import BlobStore
+from dataflow_ops.storage.remote import IN_ONE, PartFile, brought
 from dataflow_ops.storage.row_groups import MAX_BYTES, MAX_ROWS, fitting_rows, table_row_bytes
 from dataflow_ops.values import Output, Slice
 
 
-def slice_buffer(blobs: BlobStore, output: Output, part: Slice, verify: bool) -> pa.Buffer:
-    """The bytes of one slice, memory-mapped where the file is on this machine.
+def slice_file(blobs: BlobStore, output: Output, part: Slice, verify: bool) -> Any:
+    """One slice as a file for pyarrow: memory-mapped, or read in ranges where it is not on this machine.
 
     Raises:
         CorruptOutput: the file is gone or too short, or (``verify``) the bytes do not hash as recorded.
+        StorageFull: a slice that must be brought here finds no room.
     """
     path = blobs.local_path(output.uri)
-    if path is None:
-        buffer = pa.py_buffer(blobs.read(output.uri, part.offset, part.length))
-    else:
+    if path is not None:
+        return pa.BufferReader(_local(blobs, path, output, part, verify))
+    if verify or part.length <= IN_ONE:
+        return pa.BufferReader(brought(blobs, output, part, verify))
+    return PartFile(blobs.open(output.uri), part.offset, part.length)
+
+
+def _local(blobs: BlobStore, path: Path, output: Output, part: Slice, verify: bool) -> pa.Buffer:
+    try:
         try:
-            try:
-                buffer = _mapped(path, part)
-            except FileNotFoundError:
-                # Moved to the cold tier between the two looks: asked again, its path is another one.
-                buffer = _mapped(blobs.local_path(output.uri) or path, part)
-        except (OSError, pa.ArrowInvalid) as e:
-            raise CorruptOutput(f"{output.uri} can't be read: {e}") from e
-        if buffer.size != part.length:
-            raise CorruptOutput(
-                f"{output.uri} ends at byte {part.offset + buffer.size};"
-                f" {part.offset + part.length} were recorded"
-            )
+            buffer = _mapped(path, part)
+        except FileNotFoundError:
+            # Moved to the cold tier between the two looks: asked again, its path is another one.
+            buffer = _mapped(blobs.local_path(output.uri) or path, part)
+    except (OSError, pa.ArrowInvalid) as e:
+        raise CorruptOutput(f"{output.uri} can't be read: {e}") from e
+    if buffer.size != part.length:
+        raise CorruptOutput(
+            f"{output.uri} ends at byte {part.offset + buffer.size};"
+            f" {part.offset + part.length} were recorded"
+        )
     if verify and hashlib.sha256(buffer).hexdigest() != part.sha256:
         raise CorruptOutput(f"{output.uri}, slice {part.name!r}: the bytes do not hash to what was recorded")
     return buffer
@@ -75,7 +83,7 @@ class RowReader:
     ) -> None:
         self._where = output.uri
         try:
-            self._file = pq.ParquetFile(pa.BufferReader(slice_buffer(blobs, output, part, verify)))
+            self._file = pq.ParquetFile(slice_file(blobs, output, part, verify))
         except (pa.ArrowInvalid, OSError) as e:
             raise CorruptOutput(f"{self._where} is not readable Parquet: {e}") from e
         self._columns = list(columns) or None

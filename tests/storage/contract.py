@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from dataflow_ops.errors import CorruptOutput, OutputConflict, StorageError
-from dataflow_ops.storage.blob import BlobStore
+from dataflow_ops.storage.blob import BlobStore, sha256_of
 
 
 def sha(data: bytes) -> str:
@@ -26,6 +27,14 @@ class BlobStoreContract:
     def damage(self, blobs: BlobStore, uri: str, data: bytes) -> None:
         """Change stored bytes behind the store's back."""
         raise NotImplementedError
+
+    def fill(self, blobs: BlobStore, uris: Sequence[str]) -> None:
+        """Something small under each name, put there without the store."""
+        for uri in uris:
+            path = blobs.local_path(uri)
+            assert path is not None
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(b"x")
 
     def publish(self, blobs: BlobStore, uri: str, data: bytes, recorded: str = "") -> tuple[int, int]:
         staged = blobs.stage(uri)
@@ -97,12 +106,12 @@ class BlobStoreContract:
             except StorageError as e:
                 results.append(e)
 
-        threads = [threading.Thread(target=attempt, args=(i,)) for i in range(8)]
+        threads = [threading.Thread(target=attempt, args=(i,)) for i in range(16)]
         for t in threads:
             t.start()
         for t in threads:
             t.join()
-        assert results == [blobs.stat("race/x")] * 8
+        assert results == [blobs.stat("race/x")] * 16
         assert [b.uri for b in blobs.list()] == ["race/x"]
 
     def test_list_by_prefix(self, blobs: BlobStore) -> None:
@@ -122,6 +131,86 @@ class BlobStoreContract:
             assert blobs.stat(blob.uri) == (blob.size, blob.mtime_ns)
         assert list(blobs.list("nothing/here")) == []
 
+    def test_all_of_many_are_listed(self, blobs: BlobStore) -> None:
+        uris = [f"versions/many/{i % 7:02x}/part_{i:05}" for i in range(2_500)]
+        self.fill(blobs, [*uris, "versions/manyfold"])
+        found = [blob.uri for blob in blobs.list("versions/many/")]
+        assert sorted(found) == sorted(uris)
+        assert len(list(blobs.list("versions/many/03/"))) == len([u for u in uris if "/03/" in u])
+
+    def test_race_of_different_bytes_has_one_winner(self, blobs: BlobStore) -> None:
+        won: list[int] = []
+        lost: list[type] = []
+
+        def attempt(i: int) -> None:
+            try:
+                self.publish(blobs, "race/y", b"%d" % i * 1000)
+                won.append(i)
+            except StorageError as e:
+                lost.append(type(e))
+
+        threads = [threading.Thread(target=attempt, args=(i,)) for i in range(16)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        assert lost == [OutputConflict] * 15
+        assert blobs.read("race/y") == b"%d" % won[0] * 1000
+
+    def test_large_file(self, blobs: BlobStore) -> None:
+        block = bytes(range(256)) * 4096
+        staged = blobs.stage("data/large")
+        for number in range(37):
+            staged.write(number.to_bytes(8, "little") + block)
+        sha256, size = staged.finish(), staged.size
+        assert blobs.publish(staged.path, "data/large", sha256) == blobs.stat("data/large")
+        with blobs.open("data/large") as file:
+            assert sha256_of(file) == (sha256, size)
+        assert blobs.read("data/large", 20 * (len(block) + 8), 8) == (20).to_bytes(8, "little")
+        known = blobs.link("data/large", "versions/v/large")
+        assert known[0] == size
+        with blobs.open("versions/v/large") as file:
+            assert sha256_of(file) == (sha256, size)
+
+    def test_bytes_changed_behind_its_back_show(self, blobs: BlobStore) -> None:
+        """Also where their number is the same, within a second of the writing."""
+        known = self.publish(blobs, "versions/a", b"good")
+        self.damage(blobs, "versions/a", b"evil")
+        assert blobs.stat("versions/a") != known
+        assert [(b.size, b.mtime_ns) for b in blobs.list("versions/")] == [blobs.stat("versions/a")]
+        with pytest.raises(OutputConflict):
+            self.publish(blobs, "versions/a", b"good")
+
+    def test_replaced_while_it_is_replaced(self, blobs: BlobStore) -> None:
+        errors: list[StorageError] = []
+
+        def attempt(i: int) -> None:
+            try:
+                blobs.put("versions/current", b"v%d" % i, replace=True)
+            except StorageError as e:
+                errors.append(e)
+
+        threads = [threading.Thread(target=attempt, args=(i,)) for i in range(8)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        assert errors == []
+        assert blobs.read("versions/current") in [b"v%d" % i for i in range(8)]
+
+    def test_names_of_all_scripts(self, blobs: BlobStore) -> None:
+        uris = [
+            "versions/v/domain=百科/part 0+1&2%.parquet",
+            "versions/v/domain=énorme/x",
+            "versions/v/a#b?c",
+        ]
+        for uri in uris:
+            self.publish(blobs, uri, uri.encode())
+            blobs.link(uri, f"copy/{uri}")
+        assert sorted(b.uri for b in blobs.list("versions/")) == sorted(uris)
+        for uri in uris:
+            assert blobs.read(f"copy/{uri}") == uri.encode()
+
     def test_missing(self, blobs: BlobStore) -> None:
         assert blobs.stat("no/such") is None
         assert blobs.delete("no/such") is False
@@ -130,6 +219,9 @@ class BlobStoreContract:
             blobs.read("no/such")
         with pytest.raises(CorruptOutput):
             blobs.link("no/such", "other")
+        with pytest.raises(CorruptOutput):
+            blobs.open("no/such")
+        assert list(blobs.list()) == []
 
     def test_short_read_is_an_error(self, blobs: BlobStore) -> None:
         blobs.put("a", b"123")

@@ -93,11 +93,13 @@ class Weed(S3Server):
                 [
                     *(self._binary, "-logtostderr", "server", f"-dir={self._folder}"),
                     *("-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-master.port={master}"),
-                    *(f"-volume.port={volume}", "-volume.max=100", "-master.volumeSizeLimitMB=1024"),
+                    *(f"-volume.port={volume}", "-volume.max=1000", "-master.volumeSizeLimitMB=1024"),
                     *("-filer", f"-filer.port={filer}", "-s3", f"-s3.port={s3}"),
                     f"-s3.config={self._folder / 's3.json'}",
                 ],
                 cwd=self._folder,
+                # Each bucket has volumes of its own: seven, by default.
+                env={**os.environ, "WEED_MASTER_VOLUME_GROWTH_COPY_1": "1"},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
