@@ -23,7 +23,8 @@ dataset_file: Final = sa.Table(
     sa.Column("records", sa.BigInteger, nullable=False),  # so far, until the import is done
     sa.Column("rows", sa.BigInteger, nullable=False),  # turns of them
     sa.Column("refused", sa.BigInteger, nullable=False),  # records that are no dialogue; each is a letter
-    sa.Column("status", named(24), nullable=False),  # IMPORTING, READY, FAILED
+    sa.Column("status", named(24), nullable=False),  # IMPORTING, READY
+    sa.Column("task_id", named()),  # that imports it
     sa.Column("created_at", sa.Double, nullable=False),
     sa.Column("updated_at", sa.Double, nullable=False),
     sa.Column("deleted_at", sa.Double),

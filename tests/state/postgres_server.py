@@ -12,7 +12,7 @@ import socket
 import subprocess
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,8 +73,8 @@ class PostgresServer:
         engine.dispose()
 
 
-def shared_server(folder: Path, binaries: Path) -> PostgresServer:
-    """The session's server; whichever process asks first starts it."""
+def shared_server(folder: Path, binaries: Path, settings: Mapping[str, str] | None = None) -> PostgresServer:
+    """The session's server; whichever process asks first starts it, with settings beside the usual ones."""
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         note = folder / "server.json"
@@ -93,7 +93,7 @@ def shared_server(folder: Path, binaries: Path) -> PostgresServer:
             user,
             data,
         )
-        process, port = _start(binaries, data, user, name, folder / "log")
+        process, port = _start(binaries, data, user, name, folder / "log", settings or {})
         server = PostgresServer(port, name)
         note.write_text(json.dumps({"port": port, "user": name, "pid": process.pid}))
         server.make_template()
@@ -154,7 +154,12 @@ def _run(command: list[object], user: pwd.struct_passwd | None, cwd: Path) -> No
 
 
 def _start(
-    binaries: Path, data: Path, user: pwd.struct_passwd | None, name: str, log: Path
+    binaries: Path,
+    data: Path,
+    user: pwd.struct_passwd | None,
+    name: str,
+    log: Path,
+    more: Mapping[str, str],
 ) -> tuple[subprocess.Popen[bytes], int]:
     settings = {
         "listen_addresses": "127.0.0.1",
@@ -165,6 +170,7 @@ def _start(
         "max_connections": "200",
         "shared_buffers": "64MB",
         "autovacuum": "off",
+        **more,
     }
     for _ in range(_START_TRIES):
         with socket.socket() as probe:

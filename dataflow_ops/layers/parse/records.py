@@ -75,13 +75,17 @@ class RawRecord:
 
 @dataclass(frozen=True, slots=True)
 class BadRecord:
-    """A record that can't be read; becomes a dead letter, and its neighbours come through."""
+    """A record that can't be read; becomes a dead letter, and its neighbours come through.
+
+    ``head`` is its beginning, for people, where a reader has it.
+    """
 
     position: int
     error: DocumentError
     media_type: str
     size: int = 0
     url: str = ""
+    head: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,10 +58,13 @@ def check_end(connection: sa.Connection, task: SampleTask, cursor: CursorRecord)
             f"sample task {task.task_id} has processed {cursor.processed_rows:,} rows, but there were"
             f" {task.snapshot_rows:,} when it began: it reads what it writes; nothing of this batch was kept"
         )
+    c = sample.c
+    # Both columns in one comparison: only the index of both can serve it, whatever other files hold by now.
+    above = sa.tuple_(c.dataset_file_id, c.id) > sa.tuple_(
+        sa.literal(cursor.file_id), sa.literal(task.highest_id)
+    )
     grown = connection.execute(
-        sa.select(sample.c.id)
-        .where(sample.c.dataset_file_id == cursor.file_id, sample.c.id > task.highest_id)
-        .limit(1)
+        sa.select(c.id).where(c.dataset_file_id == cursor.file_id, above).limit(1)
     ).one_or_none()
     if grown is not None:
         raise EndlessRead(

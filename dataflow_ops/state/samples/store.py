@@ -12,10 +12,24 @@ from dataflow_ops.state.database import Database, create_engine
 from dataflow_ops.state.migrate import migrate_database
 from dataflow_ops.state.outbox import Outbox
 from dataflow_ops.state.pauses import Pauses
+from dataflow_ops.state.samples.changes import SampleChanges
+from dataflow_ops.state.samples.files import SampleFiles
+from dataflow_ops.state.samples.query import SampleQuery
+from dataflow_ops.state.samples.rows import SampleRows
 from dataflow_ops.state.samples.tasks import SampleTasks
+from dataflow_ops.state.samples.uploads import SampleUploads
 
 
-class SampleStore(SampleTasks, Pauses, Outbox):
+class SampleStore(
+    SampleTasks,
+    SampleFiles,
+    SampleRows,
+    SampleQuery,
+    SampleChanges,
+    SampleUploads,
+    Pauses,
+    Outbox,
+):
     """Files, rows and tasks of fine-tuning samples, in the same database as runs.
 
     Threads may share a store; every process opens its own. Every method may raise ``DatabaseUnavailable``

@@ -28,6 +28,7 @@ def put_file(store: SampleStore, file: str = "f1", status: str = "READY", datase
                 rows=0,
                 refused=0,
                 status=status,
+                task_id="import",
                 created_at=store.db.now,
                 updated_at=store.db.now,
             )

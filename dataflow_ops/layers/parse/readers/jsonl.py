@@ -10,6 +10,8 @@ from dataflow_ops.layers.parse.records import BadRecord, Item, RawRecord, Source
 from dataflow_ops.layers.parse.streams import HashedReader, blocks
 
 _BOM = b"\xef\xbb\xbf"
+HEAD = 2_000
+"""Bytes of a bad record that are kept for people."""
 
 
 def read_jsonl(file: SourceFile, raw: HashedReader) -> Iterator[Item]:
@@ -39,7 +41,7 @@ def read_jsonl(file: SourceFile, raw: HashedReader) -> Iterator[Item]:
         if isinstance(found, dict):
             yield RawRecord(position, found, file.media_type, size)
         else:
-            yield BadRecord(position, found, file.media_type, size)
+            yield BadRecord(position, found, file.media_type, size, head=line[:HEAD])
 
 
 def lines(stream: Iterator[bytes], limit: int, at: int = 0) -> Iterator[tuple[int, bytes | None, int]]:

@@ -27,6 +27,7 @@ def upgrade() -> None:
         sa.Column("rows", sa.BigInteger(), nullable=False),
         sa.Column("refused", sa.BigInteger(), nullable=False),
         sa.Column("status", sa.String(length=24), nullable=False),
+        sa.Column("task_id", sa.String(length=200), nullable=True),
         sa.Column("created_at", sa.Double(), nullable=False),
         sa.Column("updated_at", sa.Double(), nullable=False),
         sa.Column("deleted_at", sa.Double(), nullable=True),

@@ -1,0 +1,1 @@
+"""Measurements of the flow of fine-tuning samples."""
