@@ -13,6 +13,7 @@ from dataflow_ops.samples.export.forms import FORMS, LeftOut
 from dataflow_ops.samples.export.joining import Answer, records_of
 from dataflow_ops.samples.export.lines import WRITERS, Lines
 from dataflow_ops.samples.export.settings import SampleExportSettings
+from dataflow_ops.samples.running import Interrupted
 from dataflow_ops.state.database import Database
 from dataflow_ops.state.samples.records import SampleTask
 from dataflow_ops.state.samples.turns import read_records
@@ -30,7 +31,7 @@ class Position:
     """Where an export stands: all before ``row`` of ``file`` is out.
 
     Attributes:
-        file: index into the task's files; their number at the end.
+        file: index into the task's files.
         row: ``row_identifier``.
     """
 
@@ -54,7 +55,7 @@ class Written:
 
     Attributes:
         after: where to go on.
-        turns: rows read.
+        turns: rows read; 0 where nothing was left.
         shard: None where the stretch held nothing to write.
         counts: name → number of this stretch.
     """
@@ -63,10 +64,6 @@ class Written:
     turns: int
     shard: Shard | None
     counts: Mapping[str, float]
-
-
-class Stopped(Exception):
-    """Somebody wants the task to stop; the shard under way is given up."""
 
 
 class Exporting:
@@ -102,20 +99,18 @@ class Exporting:
         """Where the export lies, below the storage root."""
         return f"exports/{self._task.dataset}/{self._task.task_id}"
 
-    def shard(self, number: int, at: Position) -> Written | None:
-        """Write the next shard; None where nothing is left.
+    def shard(self, number: int, at: Position) -> Written:
+        """Write the next shard, if anything is left.
 
         Args:
             number: of the shard, from 0.
             at: where to begin.
 
         Raises:
-            Stopped: ``should_stop`` said so.
+            Interrupted: ``should_stop`` said so; the shard under way was given up.
             OutputConflict: another export lies under the same name.
             StorageFull: no space left.
         """
-        if at.file >= len(self._task.files):
-            return None
         path = f"part-{number:05d}.{self._suffix}"
         staged = self._blobs.stage(f"{self.folder}/{path}")
         try:
@@ -128,8 +123,6 @@ class Exporting:
                 at = Position(file, dialogue[0].row_identifier + 1)
                 if self._settings.shard_records and lines.records >= self._settings.shard_records:
                     break
-            else:
-                at = Position(len(self._task.files), 0)
             if not lines.records:
                 return Written(at, turns, None, _told(counts))
             sha256 = lines.finish()
@@ -167,7 +160,7 @@ class Exporting:
             file, first = self._task.files[number], at.row if number == at.file else 0
             while True:
                 if self._should_stop():
-                    raise Stopped
+                    raise Interrupted
                 with self._db.read() as connection:
                     rows = read_records(
                         connection,

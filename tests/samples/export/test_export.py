@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from dataflow_ops.samples.export.joining import Answer
 from dataflow_ops.samples.export.settings import SampleExportSettings
-from dataflow_ops.samples.export.step import Exporting, Position, Stopped, Written
+from dataflow_ops.samples.export.step import Exporting, Position, Written
+from dataflow_ops.samples.running import Interrupted
 from dataflow_ops.state.sample_tables import sample
 from dataflow_ops.state.samples.store import SampleStore
 from dataflow_ops.storage.local import LocalStore
@@ -53,7 +54,7 @@ def export(
 
     exporting = Exporting(store.db, task, settings, blobs, read, lambda: next(looks) == stop_at)
     at, made, number = Position(0, 0), [], 0
-    while (done := exporting.shard(number, at)) is not None:
+    while (done := exporting.shard(number, at)).turns:
         made.append(done)
         at = done.after
         number += done.shard is not None
@@ -102,7 +103,7 @@ def test_the_same_export_gives_the_same_bytes(store: SampleStore, blobs: LocalSt
 
 def test_a_stop_leaves_no_shard_and_no_temporary(store: SampleStore, blobs: LocalStore) -> None:
     fill(store, {"a": TALK})
-    with pytest.raises(Stopped):
+    with pytest.raises(Interrupted):
         export(store, blobs, ["a"], stop_at=1)
     assert list(blobs.list("exports/")) == []
     assert [p for p in blobs.root.rglob("*") if p.is_file()] == []
