@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Generic, Protocol, TypeVar
 
 import sqlalchemy as sa
@@ -42,19 +42,29 @@ class Batch(Generic[Content]):
         end: first record of the file behind it: where the cursor goes on.
         rows: turns in it.
         content: whatever the step made of them.
+        detail: what the step needs to go on behind it, beside file and record; kept with the cursor.
     """
 
     file_id: str
     end: int
     rows: int
     content: Content
+    detail: Mapping[str, object] = field(default_factory=dict)
+
+
+class Interrupted(Exception):
+    """A step that looks at the pause flag itself gives up its batch; the cursor stays at the last one."""
 
 
 class SampleStep(Protocol[Content]):
     """What one kind of task does."""
 
     def batches(self, claim: Claim) -> Iterator[Batch[Content]]:
-        """What is left to do from the claim's cursor on, worked out batch by batch. Writes nothing."""
+        """What is left to do from the claim's cursor on, worked out batch by batch. Writes no rows.
+
+        Raises:
+            Interrupted: a pause is wanted, and the batch takes too long to wait for its end.
+        """
 
     def keep(self, connection: sa.Connection, claim: Claim, batch: Batch[Content]) -> Mapping[str, float]:
         """Write a batch in the caller's transaction; the counts to be added.
@@ -104,7 +114,7 @@ def run_task(
             if watch.flag() is None:
                 for batch in step.batches(claim):
                     done = batch.rows + (at.processed_rows if at else 0)
-                    after = CursorRecord(batch.file_id, batch.end, done)
+                    after = CursorRecord(batch.file_id, batch.end, done, batch.detail)
                     _write(store, claim, step, batch, after)
                     at = after
                     if told is not None:
@@ -117,6 +127,8 @@ def run_task(
             store.pause_task(claim, at)
         except LeaseLost:
             raise
+        except Interrupted:
+            store.pause_task(claim, at)
         except KeyboardInterrupt:
             # Given back, neither failed nor done. The cursor is what was committed, if anything was just now.
             store.pause_task(claim, None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
+from typing import Any, cast
 
 import sqlalchemy as sa
 
@@ -39,7 +40,8 @@ class ExportStep:
         settings = SampleExportSettings.model_validate(task.settings)
         answers = Answers(self._store, settings.answers_of, task.dataset)
         exporting = Exporting(self._store.db, task, settings, self._blobs, answers.read, self._should_stop)
-        shards = [Shard(**one) for one in (at.detail.get("shards", []) if at else [])]  # type: ignore[attr-defined]
+        known = cast("list[dict[str, Any]]", at.detail.get("shards", [])) if at else []
+        shards = [Shard(**one) for one in known]
         here = Position(task.files.index(at.file_id), at.offset) if at and at.file_id else Position(0, 0)
         while (done := exporting.shard(len(shards), here)).turns:
             if done.shard is not None:
@@ -54,7 +56,7 @@ class ExportStep:
             )
         files = [
             {"id": file.id, "path": file.path, "sha256": file.sha256, "format": file.format}
-            for file in self._store.files_named(task.files)
+            for file in map(self._store.sample_file, task.files)
         ]
         made = manifest(self._store.sample_task(task.task_id), files, shards)
         for name, data in made.items():

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from dataflow_ops.errors import StateError
 from dataflow_ops.state.database import Database
 from dataflow_ops.state.sample_tables import dataset_file, sample, sample_change
-from dataflow_ops.state.upsert import insert_missing, upsert
+from dataflow_ops.state.upsert import insert_staged, upsert
 
 _s = sample.c
 TURN: Final = (
@@ -149,4 +149,4 @@ def write_verdicts(
             " for good while a task worked on them; nothing of this batch was kept"
         )
     if changes:
-        insert_missing(connection, sample_change, [{**change, "created_at": now} for change in changes])
+        insert_staged(connection, sample_change, [{**change, "created_at": now} for change in changes])

@@ -25,7 +25,8 @@ def fill(store: SampleStore, files: Mapping[str, Sequence[Said]], dataset: str =
             connection.execute(
                 sa.insert(dataset_file).values(
                     id=name, dataset=dataset, path=name, format="messages", sha256=name, size=1,
-                    records=len(dialogues), rows=1, refused=0, status="READY", created_at=0, updated_at=0,
+                    records=len(dialogues), rows=1, refused=0, status="READY", task_id="i", created_at=0,
+                    updated_at=0,
                 )
             )  # fmt: skip
             for row, said in enumerate(dialogues):
