@@ -1,7 +1,7 @@
 """Rows a second of import, clean-up and export: ``python -m bench.samples.flow --turns 1000000``.
 
 PostgreSQL with its usual durability, started here; each stage is a process of its own, whose clock, CPU time
-and peak memory are measured. Of the turns 20 % are changed by the clean-up (line ends, blanks, composition); of
+and peak memory are measured. Of the turns 20 % are changed by the clean-up (line ends, blanks, and so on); of
 the dialogues 2 % are copies and 3 % copies with a word changed.
 """
 
