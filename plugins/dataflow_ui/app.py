@@ -15,6 +15,7 @@ from dataflow_ui.house import House
 from dataflow_ui.product_routes import router as product_router
 from dataflow_ui.rights import asked_about
 from dataflow_ui.run_routes import router as run_router
+from dataflow_ui.sample_routes import router as sample_router
 
 
 def make_app(home: Path | None = None) -> FastAPI:
@@ -42,5 +43,6 @@ def make_app(home: Path | None = None) -> FastAPI:
     app.mount("/static", code_files(), name="static")
     app.include_router(run_router)
     app.include_router(product_router)
+    app.include_router(sample_router)
     add_error_handlers(app)
     return app

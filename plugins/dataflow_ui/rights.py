@@ -36,6 +36,7 @@ MODES = ("full", "incremental")
 _RUN = re.compile(rf"airflow-(?P<dag_id>.+?__(?:{'|'.join(MODES)}))-.+")
 UNKNOWN = "?"
 """No DAG has this name: only who may read every DAG learns that there is no such run."""
+BYTES = "application/octet-stream"
 MARK = "x-dataflow"
 """A header that another site's form can't send; a bearer token does as well."""
 
@@ -123,7 +124,7 @@ def about_run(place: Place, run: str) -> Subject:
 
 
 async def asked_about(request: Request) -> dict[str, Any]:
-    """The query of a GET, the JSON object of a POST.
+    """The query of a GET or of a PUT of bytes, the JSON object of a POST.
 
     Raises:
         HTTPException: 403 for a POST that another site's page could have sent, 422 for a body that is none
@@ -135,6 +136,14 @@ async def asked_about(request: Request) -> dict[str, Any]:
         return asked
     bearer = request.headers.get("authorization", "").lower().startswith("bearer ")
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if request.method == "PUT":
+        if kind != BYTES or not (bearer or request.headers.get(MARK)):
+            raise HTTPException(
+                403, f"send bytes (content-type {BYTES}) with the header '{MARK}: 1' or a bearer token"
+            )
+        asked = dict(request.query_params)
+        _refuse_no_text(asked)
+        return asked
     if kind != "application/json" or not (bearer or request.headers.get(MARK)):
         raise HTTPException(
             403, f"send JSON (content-type application/json) with the header '{MARK}: 1' or a bearer token"

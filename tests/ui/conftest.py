@@ -17,6 +17,10 @@ import httpx
 import pytest
 
 from dataflow_ops.pipeline.look import audit_of
+from dataflow_ops.samples import uploading
+from dataflow_ops.samples.importing import ImportStep, plan_import
+from dataflow_ops.samples.running import run_task
+from dataflow_ops.state.samples.store import SampleStore
 from dataflow_ops.state.store import StateStore
 from tests.pipeline import corpus
 from tests.pipeline.harness import ROOT, once
@@ -24,6 +28,16 @@ from tests.ui.airflow_server import PASSWORD
 
 READY_S = 120.0
 POST = {"X-DataFlow": "1"}
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Samples of data set ``tiny``: a file, its first turn, a whole upload and one to be given up."""
+
+    file: str = ""
+    turn: int = 0
+    upload: str = ""
+    spare: str = ""
 
 
 @dataclass
@@ -52,6 +66,7 @@ class Ui:
     routes: list[tuple[str, str]] = field(default_factory=list)
     tokens: dict[str, str] = field(default_factory=dict)
     spare: str = "airflow-tiny__full-manual__2"
+    samples: Samples = field(default_factory=lambda: Samples())
 
     def token(self, user: str) -> str:
         if user not in self.tokens:
@@ -70,8 +85,13 @@ class Ui:
     def post(self, user: str, path: str, **body: Any) -> httpx.Response:
         return self._ask("POST", user, path, json=body)
 
+    def put(self, user: str, path: str, content: bytes, **params: Any) -> httpx.Response:
+        kind = {"content-type": "application/octet-stream"}
+        return self._ask("PUT", user, path, params=params, content=content, headers=kind)
+
     def _ask(self, method: str, user: str, path: str, **more: Any) -> httpx.Response:
         headers = {"Authorization": f"Bearer {self.token(user)}"} if user else dict(POST)
+        headers |= more.pop("headers", {})
         return httpx.request(method, f"{self.url}/dataflow{path}", headers=headers, timeout=60, **more)
 
 
@@ -93,6 +113,7 @@ def ui(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ui]:
         state.create_run(Ui.spare, "tiny", "tiny", "full", changed, "2026-01-02", origin=again)
         state.create_run(other, "other", "other", "full", row.settings, "2026-01-02")
         (version,) = state.versions("tiny")
+    samples = _samples(folder, home)
     doc_id = audit_of(home, row.run_id, "captcha", 1, 0)[0].doc_id
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -106,6 +127,7 @@ def ui(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ui]:
         stderr=subprocess.STDOUT,
     )
     ui = Ui(f"http://127.0.0.1:{port}", home, row.run_id, live, other, version.version_id, doc_id)
+    ui.samples = samples
     try:
         _wait(ui.url, process, folder / "airflow.log")
         ui.routes = [(method, path) for method, path in json.loads((folder / "routes.json").read_text())]
@@ -114,6 +136,21 @@ def ui(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ui]:
         process.terminate()
         process.wait(timeout=30)
         log.close()
+
+
+def _samples(folder: Path, home: Path) -> Samples:
+    """Two dialogues, one of which has words that nobody else says."""
+    path = folder / "chat.jsonl"
+    turns = [{"role": "user", "content": "the secret word"}, {"role": "assistant", "content": "yes"}]
+    path.write_text("".join(json.dumps({"messages": turns[n:]}) + "\n" for n in range(2)) + "{bad\n")
+    with SampleStore(f"sqlite:///{home / 'state.db'}") as store:
+        wanted = plan_import(store, "tiny", [str(path)], "test")
+        run_task(store, str(wanted.task_id), ImportStep(store))
+        (file,) = store.sample_files("tiny")
+        whole, spare = (uploading.begin(store, "tiny", "b.jsonl", 30, None, "test") for _ in range(2))
+        data = b'{"instruction":"a","output":""}'[:30].ljust(30)
+        uploading.add_part(store, home / uploading.FOLDER, whole.upload_id, 0, data)
+        return Samples(file.id, store.dialogue(file.id, 0)[0]["id"], whole.upload_id, spare.upload_id)
 
 
 def _environment(folder: Path, home: Path, port: int) -> dict[str, str]:

@@ -36,6 +36,11 @@ def params(ui: Ui) -> dict[str, str]:
         "q": ui.doc_id,
         "error": "MalformedRecord",
         "step": "parse",
+        "file": ui.samples.file,
+        "record": "0",
+        "turn": str(ui.samples.turn),
+        "upload": ui.samples.upload,
+        "after": str(ui.samples.turn),
     }
 
 
@@ -55,13 +60,23 @@ def bodies(ui: Ui) -> dict[str, dict[str, Any]]:
         "/api/versions/approve": version,
         "/api/versions/rollback": version,
         "/api/versions/reject": version,
+        "/api/samples/delete": {"dataset": "tiny", "record": [1]},
+        "/api/samples/restore": {"dataset": "tiny", "record": [1]},
+        "/api/samples/uploads": {"dataset": "tiny", "name": "c.jsonl", "size": 3},
+        "/api/samples/upload/finish": {
+            "dataset": "tiny",
+            "upload": ui.samples.upload,
+            "format": "instruction",
+        },
+        "/api/samples/upload/abort": {"dataset": "tiny", "upload": ui.samples.spare},
     }
 
 
 def test_every_route_is_known_here_and_nothing_else_is_served(ui: Ui) -> None:
     posts = {path for method, path in ui.routes if method == "POST"}
     assert posts == set(bodies(ui))
-    assert {method for method, _ in ui.routes} == {"GET", "POST", "MOUNT"}
+    assert {method for method, _ in ui.routes} == {"GET", "POST", "PUT", "MOUNT"}
+    assert {path for method, path in ui.routes if method == "PUT"} == {"/api/samples/upload"}
     assert [path for method, path in ui.routes if method == "MOUNT"] == ["/static"]
     gets = {path for method, path in ui.routes if method == "GET"}
     assert gets >= TEXT | OWN
@@ -71,7 +86,7 @@ def test_every_route_is_known_here_and_nothing_else_is_served(ui: Ui) -> None:
 
 def test_without_signing_in_there_is_only_the_code_of_the_pages(ui: Ui) -> None:
     for method, path in ui.routes:
-        if method == "MOUNT":
+        if method in ("MOUNT", "PUT"):
             continue
         answer = ui.get("", path, **params(ui)) if method == "GET" else ui.post("", path, **bodies(ui)[path])
         assert answer.status_code == 401, (method, path, answer.text)
@@ -106,7 +121,7 @@ def test_a_viewer_reads_numbers_but_no_documents_and_may_not_act(ui: Ui) -> None
 @pytest.mark.parametrize("user", ["elsewhere", "nobody"])
 def test_who_has_no_right_on_the_data_set_gets_nothing(ui: Ui, user: str) -> None:
     for method, path in ui.routes:
-        if method == "MOUNT" or path in OWN:
+        if method in ("MOUNT", "PUT") or path in OWN:
             continue
         read = method == "GET"
         answer = ui.get(user, path, **params(ui)) if read else ui.post(user, path, **bodies(ui)[path])
@@ -201,7 +216,8 @@ def test_every_action_is_in_the_audit_log(ui: Ui) -> None:
             continue
         # A version that is current can't be approved again or rejected: the attempt is written down too.
         assert answer.status_code in ((200, 400, 409) if "versions" in path else (200,)), (path, answer.text)
-        done.append(f"dataflow.{path.removeprefix('/api/').split('/', 1)[1].replace('/', '.')}")
+        named = path.removeprefix("/api/").removeprefix("run/").removeprefix("versions/")
+        done.append(f"dataflow.{named.replace('/', '.')}")
     headers = {"Authorization": f"Bearer {ui.token('admin')}"}
     asked = {"limit": 200, "owner": "admin"}
     found = httpx.get(f"{ui.url}/api/v2/eventLogs", params=asked, headers=headers).json()["event_logs"]

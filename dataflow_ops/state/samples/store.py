@@ -54,6 +54,14 @@ class SampleStore(
             self.close()
             raise
 
+    @classmethod
+    def beside(cls, db: Database) -> Self:
+        """The store on the connections of another one, whose schema is up to date; never to be closed."""
+        store = cls.__new__(cls)
+        store.url = db.engine.url.render_as_string(hide_password=False)
+        store.db = db
+        return store
+
     @property
     def engine(self) -> sa.Engine:
         """For views and for :func:`~dataflow_ops.state.paging.bounded_pages`."""
