@@ -117,6 +117,26 @@ def stop_server(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
+def restart_server(folder: Path, binaries: Path) -> None:
+    """Stop a server of :func:`shared_server`, start it again on its port with its data and usual settings."""
+    note = folder / "server.json"
+    known = json.loads(note.read_text())
+    os.kill(known["pid"], signal.SIGINT)
+    for _ in range(_START_TIMEOUT_S * 20):
+        _reap(known["pid"])
+        try:
+            os.kill(known["pid"], 0)
+        except ProcessLookupError:
+            break
+        time.sleep(0.05)
+    else:
+        raise RuntimeError(f"PostgreSQL (process {known['pid']}) did not stop")
+    process, _ = _start(
+        binaries, folder / "data", _unprivileged(), known["user"], folder / "log", {}, known["port"]
+    )
+    note.write_text(json.dumps({**known, "pid": process.pid}))
+
+
 def _reap(pid: int) -> None:
     try:
         os.waitpid(pid, os.WNOHANG)
@@ -160,6 +180,7 @@ def _start(
     name: str,
     log: Path,
     more: Mapping[str, str],
+    fixed_port: int | None = None,
 ) -> tuple[subprocess.Popen[bytes], int]:
     settings = {
         "listen_addresses": "127.0.0.1",
@@ -172,10 +193,12 @@ def _start(
         "autovacuum": "off",
         **more,
     }
-    for _ in range(_START_TRIES):
+    # Whoever connects meanwhile may be given the port for an end of its own, for a moment.
+    for attempt in range(_START_TRIES if fixed_port is None else 20 * _START_TRIES):
+        time.sleep(0.2 if attempt and fixed_port else 0)
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
-            port: int = probe.getsockname()[1]
+            port: int = fixed_port or probe.getsockname()[1]
         options = [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
         with log.open("ab") as out:
             process = subprocess.Popen(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from tests.state.samples.contract_generations import GenerationsContract
 from tests.state.samples.contract_tasks import TasksContract
 
 
-class SampleStoreContract(TasksContract):
+class SampleStoreContract(TasksContract, GenerationsContract):
     """The whole contract."""
