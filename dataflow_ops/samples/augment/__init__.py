@@ -1,0 +1,1 @@
+"""Augmenting samples by a language model: templates, requests, calls, results, failures."""

@@ -1,0 +1,226 @@
+"""A task of augmentation from its claim to its end: SUCCESS, PAUSED or FAILED, each with a clear word."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, Protocol
+
+from dataflow_ops.clients.openai_api import OpenAiApi
+from dataflow_ops.engine.context import owner_name
+from dataflow_ops.errors import (
+    CommitUnknown,
+    ConfigError,
+    DatabaseUnavailable,
+    DataFlowError,
+    LeaseLost,
+)
+from dataflow_ops.samples.augment.batches import Batches
+from dataflow_ops.samples.augment.budget import Budget
+from dataflow_ops.samples.augment.calls import Caller, again_until_there
+from dataflow_ops.samples.augment.pacing import Pacing
+from dataflow_ops.samples.augment.step import AugmentStep, Hears, Watch, told_of
+from dataflow_ops.samples.augment.tally import Tally
+from dataflow_ops.samples.augment.templates import Template
+from dataflow_ops.samples.running import LEASE_S, free_if_dead
+from dataflow_ops.state.database import dump
+from dataflow_ops.state.records import CursorRecord
+from dataflow_ops.state.samples.failures import reopen_task
+from dataflow_ops.state.samples.generations import spent
+from dataflow_ops.state.samples.records import Claim, SampleTask
+from dataflow_ops.state.samples.store import SampleStore
+from dataflow_ops.state.samples.targets import ready_files
+
+KIND: Final = "augment"
+_LOOK_S: Final = 0.5
+_SPARE_S: Final = 5.0
+
+
+class HearsAll(Hears, Protocol):
+    """Hears of a whole task."""
+
+    def begins(self, task: SampleTask, tally: Tally, total: int) -> None:
+        """It is known how much there is to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a task ended.
+
+    Attributes:
+        task_id: which.
+        state: ``SUCCESS``, ``PAUSED`` or ``FAILED``.
+        message: for people.
+        total: requests of the whole task.
+        counts: so far, as the task's row has them.
+    """
+
+    task_id: str
+    state: str
+    message: str
+    total: int
+    counts: Mapping[str, float]
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "task": self.task_id,
+            "state": self.state,
+            "message": self.message,
+            "total": self.total,
+            "counts": dict(self.counts),
+        }
+
+
+def ask_for_task(
+    store: SampleStore, template: Template, dataset: str, who: str, task_id: str | None = None
+) -> SampleTask:
+    """The task of a template on the files that a data set has now; asked for again, the same task.
+
+    A task that is done runs again where failures of it were put back.
+
+    Args:
+        store: the samples.
+        template: what is asked.
+        dataset: whose files.
+        who: name of the person or service.
+        task_id: None for one that follows from template, data set and files.
+
+    Raises:
+        ConfigError: the data set has no files, or the id belongs to another task.
+    """
+    with store.read() as connection:
+        files = ready_files(connection, dataset)
+    if not files:
+        raise ConfigError(
+            f"data set {dataset!r} has no samples;"
+            f" `dataflow samples import FILE --dataset {dataset}` brings some"
+        )
+    settings = {"template": template.deciding, "prompt_version": template.prompt_version}
+    task = store.create_task(
+        task_id or _task_id(template, dataset, files), dataset, KIND, settings, files, who
+    )
+    if task.state == "SUCCESS":
+        with store.write() as connection:
+            reopen_task(connection, store.db, task.task_id)
+        task = store.sample_task(task.task_id)
+    return task
+
+
+def run_augment(
+    store: SampleStore,
+    task: SampleTask,
+    template: Template,
+    api: OpenAiApi,
+    watch: Watch,
+    hears: HearsAll,
+    owner: str | None = None,
+    lease_s: float = LEASE_S,
+) -> Ended:
+    """Run a task until it is done, paused or failed; it goes on where its cursor stands.
+
+    Args:
+        store: with the patience of work that is under way.
+        task: from :func:`ask_for_task`.
+        template: the one that it was made with; its limits may differ.
+        api: the endpoint.
+        watch: of the pause flags that hold for the task.
+        hears: of the progress.
+        owner: who runs it; this process when None.
+        lease_s: seconds of silence after which others may take the task.
+
+    Raises:
+        ConfigError: the template is another one than the task's.
+        IllegalMove: the task is done, or cancelled.
+        LeaseLost: another process holds it, or took it over.
+        StateError: the database stayed away.
+    """
+    if task.settings.get("prompt_version") != template.prompt_version:
+        raise ConfigError(
+            f"task {task.task_id} was made with another template (or an older text of {template.name});"
+            " take that one, or leave out --task for a new task"
+        )
+    flag = watch.flag()
+    if flag is not None and task.state in ("PENDING", "PAUSED", "FAILED"):
+        return Ended(task.task_id, "PAUSED", _resume_told(told_of(flag)), 0, task.counts)
+    claim = _claim(store, task.task_id, owner or owner_name(), lease_s, hears)
+    stop = threading.Event()
+    batches = Batches(store, claim, template)
+    with store.read() as connection:
+        tally = Tally.of(spent(connection, task.task_id), claim.task.counts)
+    total = batches.total()
+    hears.begins(claim.task, tally, total)
+    limits = template.limits
+    pacing = Pacing(stop, limits.requests_per_minute, limits.tokens_per_minute)
+    budget = Budget(limits, template.prices, tally.used, stop)
+    caller = Caller(store, claim, template, api, pacing, budget, stop)
+    step = AugmentStep(store, claim, batches, caller, tally, watch, stop, limits.concurrency, hears)
+    try:
+        step.run()
+    except (LeaseLost, CommitUnknown, DatabaseUnavailable):
+        raise  # nothing more can be written: whoever claims the task next goes on from its cursor
+    except Exception as e:
+        _settle(store, claim, "FAILED", partial(store.fail_task, claim, e))
+        if not isinstance(e, DataFlowError):
+            raise
+        return Ended(task.task_id, "FAILED", str(e), total, tally.counts())
+    if step.pause_why:
+        at = step.at or CursorRecord(None, 0, 0, {})
+        why = step.pause_why
+        _settle(store, claim, "PAUSED", lambda: store.pause_task(claim, at, tally.difference(), why))
+        return Ended(task.task_id, "PAUSED", _resume_told(why), total, tally.counts())
+    _settle(store, claim, "SUCCESS", lambda: store.finish_task(claim, tally.difference()))
+    return Ended(task.task_id, "SUCCESS", _done_told(tally), total, tally.counts())
+
+
+def _claim(store: SampleStore, task_id: str, owner: str, lease_s: float, hears: Hears) -> Claim:
+    """Claim a task; one whose owner died without a word at once, or when its lease is over."""
+    began = time.monotonic()
+    said = False
+    while True:
+        try:
+            free_if_dead(store, task_id)
+            return again_until_there(lambda: store.claim_task(task_id, owner, lease_s), store.db.patience_s)
+        except LeaseLost:
+            if time.monotonic() - began > lease_s + _SPARE_S:
+                raise
+            if not said:
+                hears.note(f"another process holds {task_id}; waiting until its lease is over")
+                said = True
+            time.sleep(_LOOK_S)
+
+
+def _settle(store: SampleStore, claim: Claim, state: str, end: Callable[[], None]) -> None:
+    """End the claim once, also where the database did not say whether it committed."""
+
+    def once() -> None:
+        try:
+            end()
+        except CommitUnknown:
+            now = store.sample_task(claim.task.task_id)
+            if (now.state, now.epoch) != (state, claim.epoch):
+                raise
+
+    again_until_there(once, store.db.patience_s)
+
+
+def _task_id(template: Template, dataset: str, files: Sequence[str]) -> str:
+    mark = hashlib.sha256(dump([template.prompt_version, *files]).encode()).hexdigest()[:10]
+    return f"augment-{dataset[:80]}-{template.name}-{mark}"
+
+
+def _resume_told(why: str) -> str:
+    return why if "the same command goes on" in why else f"{why}; the same command goes on once it is resumed"
+
+
+def _done_told(tally: Tally) -> str:
+    told = f"{tally.answered:,} answered"
+    if tally.reused:
+        told += f", {tally.reused:,} known from other tasks"
+    if tally.failed:
+        told += f", {tally.failed:,} in the failure queue: `dataflow samples failures list` shows them"
+    return told
