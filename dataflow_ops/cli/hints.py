@@ -7,8 +7,16 @@ import shlex
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-GROUPS = ("backfills", "dead-letters", "stack", "versions")
-"""Words of ``dataflow`` that another word follows."""
+GROUPS = (
+    "backfills",
+    "dead-letters",
+    "samples failures",
+    "samples template",
+    "samples",
+    "stack",
+    "versions",
+)
+"""Words of ``dataflow`` that another word follows; of two that begin alike the longer one first."""
 HOMELESS = ("version", "stack worker", "stack compose", "stack env")
 """Commands that take no ``--home``."""
 

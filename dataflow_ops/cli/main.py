@@ -19,6 +19,7 @@ from dataflow_ops.cli import (
     maintenance_commands,
     pause_commands,
     run_commands,
+    samples_commands,
     stack_commands,
     tune_commands,
     version_commands,
@@ -30,6 +31,7 @@ from dataflow_ops.cli.options import (
     EXIT_USAGE,
     PANEL_LOOK,
     PANEL_MACHINE,
+    PANEL_RUN,
     PANEL_VERSIONS,
     JsonOption,
 )
@@ -55,6 +57,7 @@ app.add_typer(version_commands.app, name="versions", rich_help_panel=PANEL_VERSI
 diff_commands.register(app)
 find_commands.register(app)
 app.add_typer(letter_commands.app, name="dead-letters", rich_help_panel=PANEL_LOOK)
+app.add_typer(samples_commands.app, name="samples", rich_help_panel=PANEL_RUN)
 maintenance_commands.register(app)
 demo.register(app)
 app.add_typer(stack_commands.app, name="stack", rich_help_panel=PANEL_MACHINE)

@@ -90,7 +90,7 @@ def test_every_command_that_takes_a_home_gets_one() -> None:
         for name in names:
             command = command.commands[name]  # type: ignore[attr-defined]
         if hasattr(command, "commands"):
-            groups.add(names[0])
+            groups.add(" ".join(names))
             continue
         line = f"dataflow {shlex.join(names)}"
         takes = any(p.name == "home" for p in command.params)

@@ -16,11 +16,14 @@ pytestmark = pytest.mark.xdist_group("cli")
 
 def commands() -> list[tuple[str, ...]]:
     """All commands, groups with their own."""
-    root = typer.main.get_command(app)
-    found: list[tuple[str, ...]] = [()]
-    for name, command in root.commands.items():  # type: ignore[attr-defined]
-        found.append((name,))
-        found += [(name, sub) for sub in getattr(command, "commands", {})]
+    found: list[tuple[str, ...]] = []
+
+    def walk(names: tuple[str, ...], command: object) -> None:
+        found.append(names)
+        for name, sub in getattr(command, "commands", {}).items():
+            walk((*names, name), sub)
+
+    walk((), typer.main.get_command(app))
     return found
 
 

@@ -1,0 +1,10 @@
+"""``dataflow samples``: fine-tuning samples."""
+
+from __future__ import annotations
+
+import typer
+
+from dataflow_ops.cli import samples_augment
+
+app = typer.Typer(no_args_is_help=True, help="Fine-tuning samples: dialogues as rows of the database.")
+samples_augment.register(app)
