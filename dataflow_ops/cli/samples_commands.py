@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import typer
 
-from dataflow_ops.cli import samples_augment
+from dataflow_ops.cli import samples_augment, samples_tasks
 
 app = typer.Typer(no_args_is_help=True, help="Fine-tuning samples: dialogues as rows of the database.")
 samples_augment.register(app)
+samples_tasks.register(app)

@@ -94,6 +94,12 @@ def export(
                 OUT.print(f"  left out, {name.removeprefix('left_out.')}: {int(number):,}", markup=False)
         if task.state == "SUCCESS":
             OUT.print(f"{place.root}/exports/{task.dataset}/{task.task_id}", markup=False)
+            if not task.counts.get("dialogues"):
+                OUT.print(
+                    "No dialogue has the status that is wanted. `dataflow samples clean --dataset"
+                    f" {task.dataset}` makes them KEPT; --set 'status=[NEW]' takes what was never cleaned.",
+                    markup=False,
+                )
     _end(task)
 
 
@@ -136,7 +142,7 @@ def _run(
 
 
 def _told(task: SampleTask, names: tuple[str, ...]) -> None:
-    numbers = ", ".join(f"{int(task.counts.get(name, 0)):,} {name.replace('_', ' ')}" for name in names)
+    numbers = ", ".join(f"{name.replace('_', ' ')} {int(task.counts.get(name, 0)):,}" for name in names)
     OUT.print(f"{task.task_id}: {task.state.lower()}; {numbers}", markup=False)
 
 
