@@ -54,7 +54,7 @@ def meant_files(
         if len(named) != 1:
             what = "several files" if named else "no file"
             raise ConfigError(
-                f"{word!r} names {what} of data set {dataset!r}; `dataflow samples list` shows their ids"
+                f"{word!r} names {what} of data set {dataset!r}; `dataflow samples files` shows their ids"
             )
         found[named[0].id] = named[0]
     return tuple(found.values()) or tuple(f for f in files if f.status == "READY" or not ready)

@@ -202,7 +202,7 @@ class SampleFiles:
             row = connection.execute(_select().where(_c.id == file_id)).one_or_none()
         if row is None:
             raise ConfigError(
-                f"there is no file {file_id}; 'dataflow samples list' names those that are there"
+                f"there is no file {file_id}; 'dataflow samples files' names those that are there"
             )
         return SampleFile(*row)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tests.state.samples.contract_generations import GenerationsContract
+from tests.state.samples.contract_query import QueryContract
 from tests.state.samples.contract_tasks import TasksContract
 
 
-class SampleStoreContract(TasksContract, GenerationsContract):
+class SampleStoreContract(TasksContract, QueryContract, GenerationsContract):
     """The whole contract."""
