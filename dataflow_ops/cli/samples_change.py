@@ -86,6 +86,9 @@ def _change(asked: Asked, dataset: str | None, home: Path, as_json: bool, *, res
         told = counts_told(task.counts) or "no such dialogues"
         OUT.print(f"{'Restored' if restore else 'Deleted'}: {told} ({task.task_id})", markup=False)
         if task.counts and not restore:
-            OUT.print("They are kept, and come back with: dataflow samples restore", markup=False)
+            OUT.print(
+                "They are kept: `dataflow samples restore` with the same options brings them back.",
+                markup=False,
+            )
     if task.state == "PAUSED":
         raise typer.Exit(EXIT_PAUSED)

@@ -115,6 +115,10 @@ def pause(
             known = store.sample_task(target)
             if known.state not in _OPEN:
                 raise ConfigError(f"{target} is {known.state}: there is nothing to pause")
+        if scope == "dataset" and not (store.sample_files(target) or store.sample_tasks(target, limit=1)):
+            raise ConfigError(
+                f"there are no samples of data set {target!r}; `dataflow samples files` names them"
+            )
         PauseFlags(store, place.redis_url).pause(scope, target, getpass.getuser(), why)
     if as_json:
         print_json({"paused": True, "scope": scope, "target": target})

@@ -172,11 +172,7 @@ def stats(
     print_table("", ("file", "turns"), [(paths[f], n) for f, n in found["by_file"].items()])
     for title in ("role", "status"):
         print_table("", (title, "turns"), list(found[f"by_{title}"].items()))
-    bands = [
-        (f"{b['from']:,} and more" if b["to"] is None else f"{b['from']:,} to {b['to'] - 1:,}", b["turns"])
-        for b in found["by_length"]
-        if b["turns"]
-    ]
+    bands = [(_band(b["from"], b["to"]), b["turns"]) for b in found["by_length"] if b["turns"]]
     print_table("", ("characters", "turns"), bands)
 
 
@@ -211,6 +207,12 @@ def history(turn: TurnArgument, home: HomeOption = DEFAULT_HOME, as_json: JsonOp
             for row in rows
         ],
     )
+
+
+def _band(start: int, end: int | None) -> str:
+    if end is None:
+        return f"{start:,} and more"
+    return str(start) if end == start + 1 else f"{start:,} to {end - 1:,}"
 
 
 def _value(field: str, value: str | None) -> str:
