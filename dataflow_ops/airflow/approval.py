@@ -185,12 +185,12 @@ def drift_of(home: str, version: str) -> list[dict[str, Any]]:
     import json
 
     from dataflow_ops.pipeline.home import open_home
+    from dataflow_ops.storage.opening import open_store
 
-    report = open_home(Path(home), create=False).root / "versions" / version / "report.json"
-    if not report.is_file():
-        return []
-    found: list[dict[str, Any]] = json.loads(report.read_text(encoding="utf-8")).get("drift", [])
-    return found
+    blobs = open_store(open_home(Path(home), create=False).root)
+    uri = f"versions/{version}/report.json"
+    found = {} if blobs.stat(uri) is None else json.loads(blobs.read(uri))
+    return list(found.get("drift", []))
 
 
 def question(

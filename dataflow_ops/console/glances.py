@@ -38,14 +38,14 @@ class FewChunks:
         removing: Sequence[str] | None = None,
     ) -> None:
         from dataflow_ops.storage.chunk_store import ChunkStore
-        from dataflow_ops.storage.local import LocalStore
+        from dataflow_ops.storage.opening import open_store
 
         self._place = place
         self._run_id = run_id
         self._chunks = list(chunks)
         self._others = dict(others or {})
         self._removing = removing
-        self._store = ChunkStore(LocalStore(place.home.root))
+        self._store = ChunkStore(open_store(place.home.root))
 
     def outputs(self, step: str, kind: str) -> Iterator[tuple[str, Output]]:
         """See the protocol."""

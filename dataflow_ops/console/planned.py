@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, Final
 
 from dataflow_ops.console.shown_layers import LAYER_OF, Totals
@@ -14,6 +13,7 @@ from dataflow_ops.errors import CorruptOutput
 from dataflow_ops.pipeline.flow import partitions
 from dataflow_ops.state.records import RunRecord
 from dataflow_ops.state.store import StateStore
+from dataflow_ops.storage.opening import Root
 
 TO_COME: Final = "TO_COME"
 """State, for people's pages, of a task that no bundle has linked to its run yet."""
@@ -22,7 +22,7 @@ Planned = Mapping[str, int]
 """Step → its tasks in all."""
 
 
-def planned(root: Path, state: StateStore, row: RunRecord) -> Planned:
+def planned(root: Root, state: StateStore, row: RunRecord) -> Planned:
     """Tasks of every step, which follow from the listing alone; nothing before the sources are listed.
 
     Args:
@@ -36,7 +36,7 @@ def planned(root: Path, state: StateStore, row: RunRecord) -> Planned:
     interval = json.loads(row.settings).get("interval") or {}
     ranges = tuple(sorted((interval.get("ranges") or {}).items()))
     key = (listing.uri, listing.size, listing.mtime_ns, listing.sha256, listing.rows, listing.slices)
-    return _planned(str(root), key, ranges)
+    return _planned(root, key, ranges)
 
 
 def with_those_to_come(totals: Totals, planned: Planned) -> Totals:
@@ -53,17 +53,17 @@ def with_those_to_come(totals: Totals, planned: Planned) -> Totals:
 
 
 @lru_cache(maxsize=256)
-def _planned(root: str, key: tuple[Any, ...], ranges: tuple[tuple[str, int], ...]) -> Planned:
+def _planned(root: Root, key: tuple[Any, ...], ranges: tuple[tuple[str, int], ...]) -> Planned:
     """By what the listing is: it never changes, and one of many chunks takes a moment to read."""
     import pyarrow.compute as pc
 
     from dataflow_ops.layers.ingest.numbers import numbers_for
     from dataflow_ops.storage.chunk_store import ChunkStore
-    from dataflow_ops.storage.local import LocalStore
+    from dataflow_ops.storage.opening import open_store
     from dataflow_ops.values import Output
 
     try:
-        table = ChunkStore(LocalStore(Path(root))).read(Output("chunks", *key), "", ("bytes",))
+        table = ChunkStore(open_store(root)).read(Output("chunks", *key), "", ("bytes",))
     except CorruptOutput:
         return {}
     numbers = numbers_for(pc.sum(table["bytes"]).as_py() or 0, dict(ranges))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataflow_ops.console.place import NotThere, Place
 from dataflow_ops.console.runs import known_run
 from dataflow_ops.console.said import fault
+from dataflow_ops.storage.opening import open_store
 
 
 def report_of_run(place: Place, run_id: str) -> str:
@@ -16,7 +17,7 @@ def report_of_run(place: Place, run_id: str) -> str:
     row = known_run(place, run_id)
     version = next((v for v in place.state.versions(row.dataset) if v.run_id == run_id), None)
     if version is not None:
-        path = place.home.root / "versions" / version.version_id / "report.html"
-        if path.is_file():
-            return path.read_text(encoding="utf-8")
+        blobs, uri = open_store(place.home.root), f"versions/{version.version_id}/report.html"
+        if blobs.stat(uri) is not None:
+            return blobs.read(uri).decode("utf-8")
     raise fault(NotThere, "no_report")

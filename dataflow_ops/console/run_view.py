@@ -17,6 +17,7 @@ from dataflow_ops.pipeline.flow import STEP_NAMES
 from dataflow_ops.pipeline.version_states import SHOWN_WAITING, WITH_SET, shown
 from dataflow_ops.state.glance import LetterGroup, TaskGlance
 from dataflow_ops.state.records import PauseFlag, RunRecord, VersionRecord
+from dataflow_ops.storage.opening import open_store
 
 REPORT = "dataflow/api/run/report"
 """Relative to wherever Airflow is served."""
@@ -167,7 +168,7 @@ def _decision(kind: str, count: int, reasons: list[str], version: str | None = N
 
 
 def _report_is_there(place: Place, version: VersionRecord) -> bool:
-    return (place.home.root / "versions" / version.version_id / "report.html").is_file()
+    return open_store(place.home.root).stat(f"versions/{version.version_id}/report.html") is not None
 
 
 def _commands(row: RunRecord, version: VersionRecord | None, flag: PauseFlag | None) -> dict[str, str | None]:

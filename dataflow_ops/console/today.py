@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from dataflow_ops.console.dags import DagFact, DagFacts, NoDags, origin_of
@@ -20,6 +19,7 @@ from dataflow_ops.state.machine import LIVE_RUNS
 from dataflow_ops.state.records import RunRecord, VersionRecord
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.state.totals import StepTotals
+from dataflow_ops.storage.opening import Root
 
 RECENT = 20
 """Newest runs of a data set among which the last one that ended is looked for."""
@@ -90,7 +90,7 @@ def _totals(state: StateStore, run_id: str) -> Mapping[str, StepTotals]:
 
 
 def _dataset(
-    root: Path,
+    root: Root,
     state: StateStore,
     name: str,
     dags: Sequence[DagFact],
@@ -136,7 +136,7 @@ def _description(runs: Sequence[RunRecord], dags: Sequence[DagFact]) -> str:
     return text or next((dag.description for dag in dags if dag.description), "")
 
 
-def _current(root: Path, state: StateStore, record: VersionRecord) -> dict[str, Any]:
+def _current(root: Root, state: StateStore, record: VersionRecord) -> dict[str, Any]:
     facts, run = facts_of(root, record), state.get_run(record.run_id)
     return {
         "version": record.version_id,
@@ -210,7 +210,7 @@ def _decision(
 
 
 def _live(
-    root: Path, state: StateStore, run: RunRecord, totals: Callable[[str], Mapping[str, StepTotals]]
+    root: Root, state: StateStore, run: RunRecord, totals: Callable[[str], Mapping[str, StepTotals]]
 ) -> dict[str, Any]:
     dag_id, dag_run_id = origin_of(run)
     to_come, before = planned(root, state, run), state.run_before(run, "full", finished=True)

@@ -6,12 +6,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from dataflow_ops.errors import CorruptOutput
 from dataflow_ops.state.records import VersionRecord
-from dataflow_ops.storage.local import LocalStore
+from dataflow_ops.storage.opening import Root, open_store
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,18 +36,18 @@ class VersionFacts:
     job: Mapping[str, Any]
 
 
-def facts_of(root: Path, record: VersionRecord) -> VersionFacts | None:
+def facts_of(root: Root, record: VersionRecord) -> VersionFacts | None:
     """Facts of a version; None where its manifest is no longer stored."""
     try:
-        return _facts(str(root), record.manifest_uri, record.manifest_sha256)
+        return _facts(root, record.manifest_uri, record.manifest_sha256)
     except CorruptOutput:
         return None
 
 
 @lru_cache(maxsize=512)
-def _facts(root: str, uri: str, sha256: str) -> VersionFacts:
+def _facts(root: Root, uri: str, sha256: str) -> VersionFacts:
     """By content: a manifest never changes, and one of many chunks takes a moment to read."""
-    manifest = json.loads(LocalStore(Path(root)).read(uri))
+    manifest = json.loads(open_store(root).read(uri))
     totals = manifest["totals"]
     documents = {row["domain"]: row["documents"] for row in manifest["plan"]["domains"]}
     whole = totals["tokens"] or 1
@@ -77,19 +76,19 @@ def _facts(root: str, uri: str, sha256: str) -> VersionFacts:
 Drifts = tuple[Mapping[str, Any], ...]
 
 
-def drift_of(root: Path, version_id: str) -> tuple[Drifts | None, str | None]:
+def drift_of(root: Root, version_id: str) -> tuple[Drifts | None, str | None]:
     """How far a version moved by its report, and from which one; None where that isn't known.
 
     A version without a report has no drift; an older report doesn't say what it was compared with.
     """
     uri = f"versions/{version_id}/report.json"
-    there = LocalStore(root).stat(uri)
-    return (None, None) if there is None else _drift(str(root), uri, *there)
+    there = open_store(root).stat(uri)
+    return (None, None) if there is None else _drift(root, uri, *there)
 
 
 @lru_cache(maxsize=512)
-def _drift(root: str, uri: str, size: int, mtime_ns: int) -> tuple[Drifts, str | None]:
+def _drift(root: Root, uri: str, size: int, mtime_ns: int) -> tuple[Drifts, str | None]:
     """By what tells one writing of the file from the next."""
     del size, mtime_ns
-    found = json.loads(LocalStore(Path(root)).read(uri))
+    found = json.loads(open_store(root).read(uri))
     return tuple(found.get("drift") or ()), found.get("drift_against")

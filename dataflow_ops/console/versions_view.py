@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 from dataflow_ops.console.dags import Consumer, DagFacts, NoDags, origin_of
@@ -19,6 +18,7 @@ from dataflow_ops.pipeline.versions import VersionBook
 from dataflow_ops.state.records import VersionRecord
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.state.version_events import PUBLISHED, VersionEvent
+from dataflow_ops.storage.opening import open_store
 
 SHOWN = 50
 """Newest versions of a time line."""
@@ -228,15 +228,15 @@ def _said(
     return said("current_again_used", version=version, left=left, used=used)
 
 
-def report_file(home: Home, state: StateStore, dataset: str, version: str) -> Path:
-    """Where the report of a version lies.
+def report_text(home: Home, state: StateStore, dataset: str, version: str) -> str:
+    """The report of a version, HTML.
 
     Raises:
         VersionError: no such version, or it has no report.
     """
     if not any(v.version_id == version for v in state.versions(dataset)):
         raise fault(VersionError, "no_such_version", version=version, dataset=dataset)
-    path = home.root / "versions" / version / "report.html"
-    if not path.is_file():
+    blobs, uri = open_store(home.root), f"versions/{version}/report.html"
+    if blobs.stat(uri) is None:
         raise fault(VersionError, "report_gone", version=version)
-    return path
+    return blobs.read(uri).decode("utf-8")

@@ -6,7 +6,6 @@ import os
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Protocol
 
 import psutil
@@ -16,6 +15,7 @@ from dataflow_ops.protocols import Step
 from dataflow_ops.settings import JobSettings
 from dataflow_ops.state.database import PATIENCE_S
 from dataflow_ops.storage.disk import Disk
+from dataflow_ops.storage.opening import Root
 
 
 class Hooks(Protocol):
@@ -56,7 +56,7 @@ class RunContext:
 
     run_id: str
     settings: JobSettings
-    root: Path
+    root: Root
     state_url: str
     lease_s: float = 60.0
     batch_rows: int = 2_000

@@ -14,13 +14,13 @@ from dataflow_ops.errors import ConfigError
 from dataflow_ops.layers.ingest.sources import open_path
 from dataflow_ops.layers.ingest.sources.roots import locate
 from dataflow_ops.settings import JobSettings
-from dataflow_ops.storage.local import LocalStore
+from dataflow_ops.storage.blob import BlobStore
 
 
 class RawStore:
     """Opens source files and keeps fetched blobs under ``raw/<sha256>``."""
 
-    def __init__(self, settings: JobSettings, blobs: LocalStore) -> None:
+    def __init__(self, settings: JobSettings, blobs: BlobStore) -> None:
         self._sources = {s.source_id: s for s in settings.sources}
         self._blobs = blobs
 

@@ -16,7 +16,7 @@ from dataflow_ops.engine.watching import pause_watch
 from dataflow_ops.protocols import Step
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.storage.chunk_store import ChunkStore
-from dataflow_ops.storage.local import LocalStore
+from dataflow_ops.storage.opening import open_store
 from dataflow_ops.values import Numbers, TaskSpec
 
 
@@ -34,7 +34,7 @@ class Worker(AbstractContextManager["Worker"]):
         self._used: dict[str, Step] = {}
         self._index = OutputIndex(record_source(self._state, context.base), context.run_id)
         self._generation = 0
-        blobs = LocalStore(context.root, context.disk)
+        blobs = open_store(context.root, context.disk)
         self._deps = TaskDeps(
             context,
             self._state,

@@ -31,6 +31,7 @@ from dataflow_ops.pipeline.tally import RunFailed, RunPaused
 from dataflow_ops.pipeline.version_states import PUBLISHED, REJECTED, SHOWN_WAITING, shown
 from dataflow_ops.state.records import COMPACT, RunRecord, VersionRecord
 from dataflow_ops.state.store import StateStore
+from dataflow_ops.storage.opening import address
 from dataflow_ops.timing import IntervalSettings, ParentSettings
 
 INTERRUPTED = "interrupted; `dataflow versions compact {version}` goes on from there"
@@ -269,7 +270,7 @@ def _finish(session: Session, work: Work, facts: Facts, groups: list[Group]) -> 
         f" in {len(groups):,} shards",
         f"  put together from {len(names)} versions with {before:,} shards, {taken:,} of them taken over as"
         " they are; the same rows in the same order, by hashes over all of them",
-        f"  shards  {session.home.root / 'versions' / made.version_id}",
+        f"  shards  {address(session.home.root, f'versions/{made.version_id}')}",
     ]
     lines += [f"  not current: {why}"] if why else []
     if waits:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from dataflow_ops.pipeline.tombstones import hidden_in, without_hidden
 from dataflow_ops.settings import JobSettings
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.storage.blob import BlobStore, sha256_of
+from dataflow_ops.storage.remote import local_copy
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,47 +133,52 @@ def group_name(files: list[SourceFile]) -> str:
     return hashlib.sha256("\n".join(file.name for file in files).encode()).hexdigest()[:16]
 
 
-def living_rows(root: Path, chain: Chain, file: SourceFile) -> Iterator[pa.Table]:
+def living_rows(blobs: BlobStore, scratch: Path, chain: Chain, file: SourceFile) -> Iterator[pa.Table]:
     """Rows of a shard that nobody replaced, in order, with the columns of :data:`EXPORTED`.
 
     Args:
-        root: storage root.
+        blobs: where the folders of versions are.
+        scratch: a file that is not on this machine is brought there meanwhile.
         chain: whose shard it is.
         file: the shard; its bytes are hashed before the first row is given.
 
     Raises:
         BaseDamaged: it is not what was published, or has other columns.
     """
-    path = _checked(root, file)
     hidden = chain.hidden_text[file.place]
-    for table in EXPORTERS[file.format].read(path):
-        if set(table.column_names) != set(EXPORTED.names):
-            raise BaseDamaged(
-                f"{file.uri} has other columns than this program writes; run the job in full mode instead"
-            )
-        rows = table.select(EXPORTED.names).cast(EXPORTED)
-        yield rows.filter(pc.invert(pc.is_in(rows["id"], value_set=hidden))) if len(hidden) else rows
+    with _checked(blobs, scratch, file) as path:
+        for table in EXPORTERS[file.format].read(path):
+            if set(table.column_names) != set(EXPORTED.names):
+                raise BaseDamaged(
+                    f"{file.uri} has other columns than this program writes; run the job in full mode instead"
+                )
+            rows = table.select(EXPORTED.names).cast(EXPORTED)
+            yield rows.filter(pc.invert(pc.is_in(rows["id"], value_set=hidden))) if len(hidden) else rows
 
 
-def living_fates(root: Path, chain: Chain, file: SourceFile) -> Iterator[tuple[int, pa.Table]]:
+def living_fates(
+    blobs: BlobStore, scratch: Path, chain: Chain, file: SourceFile
+) -> Iterator[tuple[int, pa.Table]]:
     """A lineage file by row group: ``(rows there, those of documents that nobody replaced)``.
 
     Raises:
         BaseDamaged: it is not what was published.
     """
-    with pq.ParquetFile(_checked(root, file)) as parquet:
+    with _checked(blobs, scratch, file) as path, pq.ParquetFile(path) as parquet:
         for number in range(parquet.num_row_groups):
             table = parquet.read_row_group(number)
             yield table.num_rows, without_hidden(table, chain.hidden[file.place])
 
 
-def _checked(root: Path, file: SourceFile) -> Path:
-    path = root / file.uri
-    try:
+@contextmanager
+def _checked(blobs: BlobStore, scratch: Path, file: SourceFile) -> Iterator[Path]:
+    if blobs.stat(file.uri) is None:
+        raise BaseDamaged(f"{file.uri} is gone; restore it, or run the job in full mode")
+    with local_copy(blobs, file.uri, scratch) as path:
         with path.open("rb") as opened:
             found = sha256_of(opened)
-    except FileNotFoundError as e:
-        raise BaseDamaged(f"{file.uri} is gone; restore it, or run the job in full mode") from e
-    if found != (file.sha256, file.size):
-        raise BaseDamaged(f"{file.uri} is not what was published; restore it, or run the job in full mode")
-    return path
+        if found != (file.sha256, file.size):
+            raise BaseDamaged(
+                f"{file.uri} is not what was published; restore it, or run the job in full mode"
+            )
+        yield path

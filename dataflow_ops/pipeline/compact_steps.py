@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -20,7 +19,8 @@ from dataflow_ops.protocols import Input, OutputSpec, Partitioning, Side, Step
 from dataflow_ops.schema import FATES
 from dataflow_ops.settings import JobSettings
 from dataflow_ops.state.store import StateStore
-from dataflow_ops.storage.local import LocalStore
+from dataflow_ops.storage.blob import BlobStore
+from dataflow_ops.storage.opening import open_store
 from dataflow_ops.values import Counts, FileOut, StepResult
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Work:
     """
 
     def __init__(self, context: RunContext) -> None:
-        self.root: Path = context.root
+        self.blobs: BlobStore = open_store(context.root)
         self.settings: JobSettings = context.settings
         self._state_url = context.state_url
 
@@ -49,7 +49,7 @@ class Work:
     def chain(self) -> Chain:
         """See :class:`Chain`."""
         with StateStore(self._state_url) as state:
-            return load_chain(state, LocalStore(self.root), self.settings)
+            return load_chain(state, self.blobs, self.settings)
 
     @cached_property
     def shards(self) -> dict[str, SourceFile]:
@@ -101,7 +101,9 @@ class WeighStep:
     def run(self, side: Side, start: int) -> Iterator[StepResult]:
         """See :class:`~dataflow_ops.protocols.RunStep`."""
         file = self._work.shards[side.partition]
-        content = content_of_all(_asking(side, living_rows(self._work.root, self._work.chain, file)))
+        content = content_of_all(
+            _asking(side, living_rows(self._work.blobs, side.scratch, self._work.chain, file))
+        )
         row = {"shard": file.name, "content": json.dumps(content.as_json(), sort_keys=True)}
         yield StepResult(
             outputs={"content": pa.Table.from_pylist([row], schema=WEIGHED)},
@@ -149,7 +151,11 @@ class PackStep:
         groups = work.groups(table for _, table in side.tables("weigh", "content"))
         group = next(one for one in groups if one.name == side.partition)
         path = side.scratch / f"out.{exporter.SUFFIX}"
-        rows = (table for file in group.sources for table in living_rows(work.root, work.chain, file))
+        rows = (
+            table
+            for file in group.sources
+            for table in living_rows(work.blobs, side.scratch, work.chain, file)
+        )
         exporter.write(path, _asking(side, rows), EXPORTED)
         again = (table.select(EXPORTED.names).cast(EXPORTED) for table in exporter.read(path))
         content = content_of_all(_asking(side, again))
@@ -188,7 +194,7 @@ class TraceStep:
         names = moved(work.groups(table for _, table in side.tables("weigh", "content")))
         empty = True
         for file in work.lineage[side.partition]:
-            for rows, living in living_fates(work.root, work.chain, file):
+            for rows, living in living_fates(work.blobs, side.scratch, work.chain, file):
                 side.checkpoint()
                 empty = False
                 shards = [names[file.place, old] if old else old for old in living["shard"].to_pylist()]

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from dataflow_ops.errors import ColdAway, DataFlowError
+from dataflow_ops.errors import ColdAway, DataFlowError, StorageError
 from dataflow_ops.pipeline.home import open_home
 from dataflow_ops.pipeline.tiers import HOT, Stored, stored
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.storage.cold import ColdTier
+from dataflow_ops.storage.s3 import S3Root, S3Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,8 @@ def check(home_path: Path) -> list[Check]:
         rows.append(Check("state", True, f"{home.state_url.split('@')[-1]}: {len(runs)} run(s)"))
     except DataFlowError as e:
         return [*rows, Check("state", False, str(e))]
+    if isinstance(home.root, S3Root):
+        return [*rows, _disk("temporary files", Path(tempfile.gettempdir())), *_bucket(home.root)]
     rows.append(_disk("disk", home.root))
     tier = ColdTier(home.root)
     try:
@@ -60,6 +64,29 @@ def _disk(what: str, folder: Path) -> Check:
     usage = shutil.disk_usage(folder)
     free = usage.free / 2**30
     return Check(what, free > 1, f"{free:,.1f} GiB free of {usage.total / 2**30:,.0f} at {folder}")
+
+
+def _bucket(root: S3Root) -> list[Check]:
+    """What its server can do, tried now, and what it holds."""
+    where = f"{root} at {root.access.endpoint or 'Amazon S3'}"
+    try:
+        # Looked at first: some servers make a bucket for whoever writes to one that is not there.
+        held = stored(root, cold=False)
+        can = S3Store(root).features(afresh=True)
+    except StorageError as e:
+        return [Check("object store", False, str(e))]
+    once = "names are written once" if can.conditional_put else "names are looked at before they are written"
+    if can.conditional_put and not can.conditional_parts:
+        once += " (large files: looked at before)"
+    checked = (
+        "bodies are checked on arrival"
+        if can.checks_bodies
+        else "bodies are not checked on arrival, so everything stored is read back: slower"
+    )
+    return [
+        Check("object store", True, f"{where}: {once}; {checked}"),
+        *(_told(one) for one in held if one.files),
+    ]
 
 
 def _told(one: Stored) -> Check:

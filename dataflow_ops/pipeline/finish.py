@@ -29,6 +29,7 @@ from dataflow_ops.pipeline.tally import RunFailed
 from dataflow_ops.pipeline.version_states import INCREMENT, PUBLISHED, REJECTED, WITH_SET
 from dataflow_ops.pipeline.waiting import reasons
 from dataflow_ops.state import version_events as events
+from dataflow_ops.storage.opening import address
 
 SAID_OTHERWISE = ("dead_share", "shortage")
 """Alarms that the end of a run tells as a reason to wait, and as a note of the mixing plan."""
@@ -211,7 +212,7 @@ def _say(
     letters: int,
     alarms: list[dict[str, Any]],
 ) -> str:
-    folder = session.home.root / "versions" / made.version_id
+    folder = address(session.home.root, f"versions/{made.version_id}")
     totals = made.manifest["totals"]
     estimated = " (estimated)" if made.manifest["tokens_estimated"] else ""
     shards = f" in {len(made.manifest['shards'])} shards"
@@ -222,7 +223,7 @@ def _say(
         *_built(session, made.manifest, base, shards),
         f"  {fates_line(made.manifest)}",
         f"  shards  {folder}",
-        f"  report  {folder / 'report.html'}",
+        f"  report  {folder}/report.html",
     ]
     lines += _standing(session, made, outcome, waits)
     lines += [f"  alarm   {message(alarm)}" for alarm in alarms if alarm["kind"] not in SAID_OTHERWISE]

@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from urllib.parse import quote
 
 from dataflow_ops.layers.export.manifest import canonical_json
@@ -21,6 +22,7 @@ from dataflow_ops.state.records import VersionRecord
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.storage.blob import Blob, BlobStore
 from dataflow_ops.storage.cold import COLD
+from dataflow_ops.storage.local import LocalStore
 
 RELEASED = ("gather", "recall", "verify", "unite", "collect", "export")
 """Steps whose outputs nobody reads once a version was removed that a compacted one was put together from.
@@ -131,14 +133,7 @@ def collect_orphans(state: StateStore, blobs: BlobStore, grace_s: float, dry_run
     """Delete files of tasks' outputs that no row knows: left by a kill between publishing and committing."""
     done = Cleared()
     oldest_ns = int((time.time() - grace_s) * 1e9)
-    for number in range(256):
-        prefix = f"{number:02x}"
-        newest: dict[str, int] = {}
-        for tier in ("", f"{COLD}/"):
-            for step in (*STEP_NAMES, *COMPACTION):
-                for uri, _, mtime_ns in blobs.list(f"{tier}data/{step}/{prefix}/"):
-                    uri = uri.removeprefix(tier)
-                    newest[uri] = max(mtime_ns, newest.get(uri, 0))
+    for prefix, newest in _by_prefix(blobs):
         old = [uri for uri, mtime_ns in newest.items() if mtime_ns < oldest_ns]
         if not old:
             continue
@@ -151,6 +146,26 @@ def collect_orphans(state: StateStore, blobs: BlobStore, grace_s: float, dry_run
                 done.items += 1
                 done.delete(blobs, uri, dry_run)
     return done
+
+
+def _by_prefix(blobs: BlobStore) -> Iterator[tuple[str, dict[str, int]]]:
+    """``(first two digits of the key, URI -> when it was last written in any tier)``, bounded each time."""
+    steps = (*STEP_NAMES, *COMPACTION)
+    if not isinstance(blobs, LocalStore):
+        # A request for each step and prefix would be thousands; listings of object stores are in order.
+        for step in steps:
+            for prefix, found in groupby(blobs.list(f"data/{step}/"), lambda blob: blob.uri.split("/")[2]):
+                yield prefix, {blob.uri: blob.mtime_ns for blob in found}
+        return
+    for number in range(256):
+        prefix = f"{number:02x}"
+        newest: dict[str, int] = {}
+        for tier in ("", f"{COLD}/"):
+            for step in steps:
+                for uri, _, mtime_ns in blobs.list(f"{tier}data/{step}/{prefix}/"):
+                    uri = uri.removeprefix(tier)
+                    newest[uri] = max(mtime_ns, newest.get(uri, 0))
+        yield prefix, newest
 
 
 def collect_folders(state: StateStore, blobs: BlobStore, grace_s: float, dry_run: bool = False) -> Cleared:

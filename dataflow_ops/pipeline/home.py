@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dataflow_ops.errors import ConfigError, DatabaseUnavailable
+from dataflow_ops.storage.opening import Root, root_of
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 """A full disk is another fault: it is told as such."""
@@ -20,7 +21,7 @@ class Home:
 
     Attributes:
         path: the folder.
-        root: storage root (``DATAFLOW_ROOT``, default the folder itself).
+        root: storage root (``DATAFLOW_ROOT``: a folder or ``s3://bucket/prefix``; default the home itself).
         state_url: SQLAlchemy URL (``DATAFLOW_STATE_URL``, else the stack's of this home, else ``state.db``).
         redis_url: where pause flags have a fast copy (``DATAFLOW_REDIS_URL``); ``None`` for none.
         cold: below which folder maintenance is to keep the cold tier (``DATAFLOW_COLD``); ``None``: where
@@ -28,7 +29,7 @@ class Home:
     """
 
     path: Path
-    root: Path
+    root: Root
     state_url: str
     redis_url: str | None = None
     cold: Path | None = None
@@ -55,8 +56,8 @@ def open_home(path: Path, *, create: bool = True, patience_s: float = 0.0) -> Ho
             f"{path}: no DataFlow home here; `dataflow run JOB` makes one, or name another with --home"
             " (`dataflow stack up` prints the platform's)"
         )
-    root = Path(os.environ.get("DATAFLOW_ROOT", path)).absolute()
-    for folder in (path, root):
+    root = root_of(os.environ.get("DATAFLOW_ROOT") or str(path))
+    for folder in (path, *((root,) if isinstance(root, Path) else ())):
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as e:

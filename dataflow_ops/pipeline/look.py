@@ -28,7 +28,7 @@ from dataflow_ops.protocols import Step
 from dataflow_ops.state.records import COMPACT
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.storage.chunk_store import ChunkStore
-from dataflow_ops.storage.local import LocalStore
+from dataflow_ops.storage.opening import open_store
 
 _LOOKED_THROUGH = 1_000
 REMOVERS = (
@@ -144,7 +144,7 @@ def _reader(home: Home, state: StateStore, run_id: str) -> tuple[RunReader, dict
     row = state.get_run(run_id)
     if row is None:
         raise ConfigError(f"no run '{run_id}' here; `dataflow runs` lists them")
-    settings, blobs = parse_job_text(row.settings, run_id), LocalStore(home.root)
+    settings, blobs = parse_job_text(row.settings, run_id), open_store(home.root)
     steps = dict(build_steps(RunContext(run_id, settings, home.root, home.state_url)))
     try:
         below = base_parts(state, blobs, settings)

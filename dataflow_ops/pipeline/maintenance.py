@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from dataflow_ops.engine.tidy import tidy
@@ -31,8 +32,9 @@ from dataflow_ops.pipeline.version_states import REMOVED
 from dataflow_ops.state.records import VersionRecord
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.storage.blob import BlobStore
-from dataflow_ops.storage.cold import attach, claim
+from dataflow_ops.storage.cold import ColdTier, attach, claim
 from dataflow_ops.storage.local import LocalStore
+from dataflow_ops.storage.opening import open_store
 
 EVENTS_KEPT_S = 30 * 86_400.0
 """How long events that were sent are kept."""
@@ -61,6 +63,7 @@ def maintain(
 
     Raises:
         ColdAway: the home has a cold tier, and it can't be reached; nothing was done.
+        ConfigError: a cold tier is asked for, and the root is in object storage; nothing was done.
 
     Returns:
         ``compacted``: versions that were, where ``output.compact_after_days`` says so. ``temporary``,
@@ -72,12 +75,8 @@ def maintain(
         not hash as recorded.
     """
     grace_s = grace_hours * 3600.0
-    blobs = LocalStore(home.root)
-    if home.cold is not None and not dry_run:
-        attach(home.root, home.cold)
-    if not dry_run:
-        claim(home.root)
-    is_tiered = blobs.cold.exists() or home.cold is not None
+    blobs = open_store(home.root)
+    is_tiered = _tiered(home, dry_run)
     compacted = compact_long_chains(home, dry_run, log)
     with StateStore(home.state_url) as state:
         temporary = 0 if dry_run else tidy(state, blobs)
@@ -89,7 +88,7 @@ def maintain(
         staged = collect_staging(state, blobs, grace_s, dry_run)
         events = 0 if dry_run else state.prune_events(EVENTS_KEPT_S)
         cooled = Cooled()
-        if is_tiered:
+        if is_tiered and isinstance(blobs, LocalStore):
             # Last: what went is not copied first.
             cooled = cool(state, blobs, cold_after_days, grace_s, dry_run, log, progress)
     parts = (of_versions, tasks, orphans, folders, staged)
@@ -108,6 +107,22 @@ def maintain(
         "bytes": sum(part.bytes for part in parts),
         **asdict(cooled),
     }
+
+
+def _tiered(home: Home, dry_run: bool) -> bool:
+    """Whether the home has a cold tier, attached where that is asked for."""
+    if not isinstance(home.root, Path):
+        if home.cold is not None:
+            raise ConfigError(
+                f"{home.root} is in object storage, and a cold folder is for homes on disk: leave --cold (or"
+                " DATAFLOW_COLD) out, and let the bucket's own storage classes keep what is old"
+            )
+        return False
+    if home.cold is not None and not dry_run:
+        attach(home.root, home.cold)
+    if not dry_run:
+        claim(home.root)
+    return home.cold is not None or ColdTier(home.root).exists()
 
 
 def remove_versions(

@@ -21,7 +21,7 @@ from dataflow_ops.state.machine import FINISHED_RUNS
 from dataflow_ops.state.records import RunRecord
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.storage.chunk_store import ChunkStore
-from dataflow_ops.storage.local import LocalStore
+from dataflow_ops.storage.opening import open_store
 
 _LOOKED_THROUGH = 1_000
 
@@ -90,7 +90,7 @@ def open_run(home_path: Path, dataset: str, run_id: str | None, step: str) -> It
         row, newest = _row(state, dataset, run_id, step)
         settings = parse_job_text(row.settings, row.run_id)
         index = OutputIndex(state, row.run_id)
-        chunks = ChunkStore(LocalStore(home.root))
+        chunks = ChunkStore(open_store(home.root))
         steps = build_steps(RunContext(row.run_id, settings, home.root, home.state_url))
         try:
             reader = RunReader(index, chunks, steps)

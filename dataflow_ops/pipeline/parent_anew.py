@@ -12,7 +12,7 @@ from dataflow_ops.pipeline.version_states import PUBLISHED, REJECTED, WAITING
 from dataflow_ops.state import version_events as events
 from dataflow_ops.state.records import INCREMENTAL
 from dataflow_ops.state.store import StateStore
-from dataflow_ops.storage.local import LocalStore
+from dataflow_ops.storage.opening import open_store
 
 
 def find_parent_anew(home: Home, run_id: str, log: Callable[[str], Any]) -> None:
@@ -40,6 +40,6 @@ def find_parent_anew(home: Home, run_id: str, log: Callable[[str], Any]) -> None
             if one.state == WAITING:
                 state.set_version_state(dataset, one.version_id, REJECTED, events.REJECTED, run_id, note)
         job = settings.model_copy(update={"interval": None})
-        anew = in_interval(job, row.mode, row.data_date or "", state, LocalStore(home.root))
+        anew = in_interval(job, row.mode, row.data_date or "", state, open_store(home.root))
         state.change_settings(run_id, row.settings, anew.model_dump_json())
         log(f"Version {now.version_id} became current since this run began: it builds on that one now.")

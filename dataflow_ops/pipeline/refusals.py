@@ -19,7 +19,8 @@ from dataflow_ops.engine.faults import told_plainly
 from dataflow_ops.errors import DataFlowError
 from dataflow_ops.pipeline.home import Home, open_home
 from dataflow_ops.state.store import StateStore
-from dataflow_ops.storage.local import LocalStore
+from dataflow_ops.storage.blob import BlobStore
+from dataflow_ops.storage.opening import open_store
 
 FOLDER = "refused/"
 KEPT = 50
@@ -79,7 +80,7 @@ def refusals_told(home_path: Path, asked: Refusal) -> Iterator[None]:
             e.add_note(f"this could not be written down for others: {other}")
         raise
     if home_path.is_dir():  # a dry run makes none
-        LocalStore(open_home(home_path, create=False).root).delete(_uri(asked.run_id))
+        open_store(open_home(home_path, create=False).root).delete(_uri(asked.run_id))
 
 
 def lost(home_path: Path, asked: Refusal) -> None:
@@ -93,12 +94,12 @@ def lost(home_path: Path, asked: Refusal) -> None:
 
 def refusal_of(home: Home, run_id: str) -> Refusal | None:
     """What kept a run from beginning; None where nothing did."""
-    return _read(LocalStore(home.root), _uri(run_id))
+    return _read(open_store(home.root), _uri(run_id))
 
 
 def refusals(home: Home, dataset: str | None = None) -> list[Refusal]:
     """Runs (of one data set) that did not begin, newest first."""
-    blobs = LocalStore(home.root)
+    blobs = open_store(home.root)
     read = (_read(blobs, blob.uri) for blob in blobs.list(FOLDER))
     found = [one for one in read if one is not None and dataset in (None, one.dataset)]
     return sorted(found, key=lambda one: (-one.at, one.run_id))
@@ -117,14 +118,14 @@ def _write_down(home_path: Path, refusal: Refusal, detail: str) -> None:
 
 
 def _put(home: Home, refusal: Refusal) -> None:
-    blobs = LocalStore(home.root)
+    blobs = open_store(home.root)
     data = json.dumps(asdict(replace(refusal, at=time.time())), ensure_ascii=False).encode()
     blobs.put(_uri(refusal.run_id), data, replace=True)
     for old in refusals(home)[KEPT:]:
         blobs.delete(_uri(old.run_id))
 
 
-def _read(blobs: LocalStore, uri: str) -> Refusal | None:
+def _read(blobs: BlobStore, uri: str) -> Refusal | None:
     if blobs.stat(uri) is None:
         return None
     return Refusal(**json.loads(blobs.read(uri)))

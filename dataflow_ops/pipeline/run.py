@@ -30,7 +30,7 @@ from dataflow_ops.settings import JobSettings
 from dataflow_ops.state.records import COMPACT
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.storage.chunk_store import ChunkStore
-from dataflow_ops.storage.local import LocalStore
+from dataflow_ops.storage.opening import open_store
 
 INTERRUPTED = "interrupted; the same command goes on from there"
 IDLE_FROM = 32 * 2**20
@@ -148,7 +148,7 @@ def dry_run_of(
         home = open_home(home_path, create=False)
         with StateStore(home.state_url) as state:
             settings = in_interval(settings, mode, date, state)
-            listing = listing_of(settings, state, ChunkStore(LocalStore(home.root)), notes.append)
+            listing = listing_of(settings, state, ChunkStore(open_store(home.root)), notes.append)
     else:
         settings = in_interval(settings, mode, date)
         listing = list_sources(settings)

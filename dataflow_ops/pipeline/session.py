@@ -28,7 +28,7 @@ from dataflow_ops.settings import JobSettings
 from dataflow_ops.state.records import INCREMENTAL, RunRecord
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.storage.chunk_store import ChunkStore
-from dataflow_ops.storage.local import LocalStore
+from dataflow_ops.storage.opening import open_store
 from dataflow_ops.timing import ParentSettings
 from dataflow_ops.values import Claim
 
@@ -83,7 +83,7 @@ def create_run(
     try:
         from dataflow_ops.pipeline.days import in_interval
 
-        own = in_interval(settings, mode, date, state, LocalStore(home.root))
+        own = in_interval(settings, mode, date, state, open_store(home.root))
         if run_id:
             known = state.get_run(run_id)
             if known is not None and known.mode == mode and _job_of(known) == text:
@@ -152,7 +152,7 @@ class Session(AbstractContextManager["Session"]):
             raise ConfigError(f"no run '{run_id}' here; `dataflow runs` lists them")
         self.row = row
         self.settings = parse_job_text(row.settings, run_id)
-        blobs = LocalStore(home.root)
+        blobs = open_store(home.root)
         try:
             base = base_parts(self.state, blobs, self.settings)
             if discover:
@@ -175,7 +175,7 @@ class Session(AbstractContextManager["Session"]):
         )
         # It was there a moment ago: should it go away now, it is waited for.
         self.state.be_patient(self.context.patience_s)
-        self.chunks = ChunkStore(LocalStore(home.root, self.context.disk))
+        self.chunks = ChunkStore(open_store(home.root, self.context.disk))
         self._reporter = reporter
         self._listing: pa.Table | None = self._list() if discover else None
         self.pool = Pool(self.context, build_steps, workers)

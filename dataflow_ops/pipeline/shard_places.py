@@ -17,7 +17,7 @@ from dataflow_ops.pipeline.version_reader import LINEAGE, open_version
 from dataflow_ops.schema import DOC_ID
 from dataflow_ops.state.records import VersionRecord
 from dataflow_ops.state.store import StateStore
-from dataflow_ops.storage.local import LocalStore
+from dataflow_ops.storage.opening import open_store
 
 
 def placed(home: Home, state: StateStore, reader: StepReader, run_id: str, found: Lineage) -> Lineage:
@@ -63,7 +63,7 @@ def _made_by(home: Home, state: StateStore, reader: StepReader, run_id: str) -> 
     fates = {output.sha256 for _, output in reader.outputs(*LINEAGE)}
     for record in records:
         with suppress(DataFlowError):  # one whose manifest is damaged is none that could be named
-            manifest = read_manifest(LocalStore(home.root), record)
+            manifest = read_manifest(open_store(home.root), record)
             if fates and {entry["sha256"] for entry in manifest["lineage"]} == fates:
                 return record
     return None

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dataflow_ops.pipeline.chain import INDEXED
+from dataflow_ops.storage.blob import BlobStore
 from dataflow_ops.storage.cold import COLD
+from dataflow_ops.storage.opening import Root, open_store
 
 HOT = "hot"
 KINDS = ("raw", "parsed", "intermediates", "indexes", "versions", "staging", "quarantine")
@@ -35,13 +37,17 @@ class Stored:
     bytes: int = 0
 
 
-def stored(root: Path, *, cold: bool) -> list[Stored]:
+def stored(root: Root, *, cold: bool) -> list[Stored]:
     """Bytes of a storage root by tier and kind; what is being moved lies in both tiers, and counts in both.
+
+    In object storage shards of versions are copies, and count beside what they were copied from.
 
     Args:
         root: the storage root.
         cold: look into its cold tier, too.
     """
+    if not isinstance(root, Path):
+        return _in_bucket(open_store(root))
     found: dict[tuple[str, str], Stored] = {}
     for tier, folder in ((HOT, root), *(((COLD, root / COLD),) if cold else ())):
         found |= {(tier, kind): Stored(tier, kind) for kind in KINDS}
@@ -58,6 +64,15 @@ def stored(root: Path, *, cold: bool) -> list[Stored]:
                     seen.add((status.st_dev, status.st_ino))
                 one = found[tier, kind_of(os.path.relpath(entry.path, folder))]
                 one.files, one.bytes = one.files + 1, one.bytes + status.st_size
+    return list(found.values())
+
+
+def _in_bucket(blobs: BlobStore) -> list[Stored]:
+    found = {kind: Stored(HOT, kind) for kind in KINDS}
+    for name in _WALKED:
+        for blob in blobs.list(f"{name}/"):
+            one = found[kind_of(blob.uri)]
+            one.files, one.bytes = one.files + 1, one.bytes + blob.size
     return list(found.values())
 
 

@@ -30,7 +30,7 @@ from dataflow_ops.settings import JobSettings
 from dataflow_ops.state.records import RunRecord, VersionRecord
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.storage.chunk_store import ChunkStore
-from dataflow_ops.storage.local import LocalStore
+from dataflow_ops.storage.opening import open_store
 from dataflow_ops.values import Output, Slice
 
 _NEAR = 1_000
@@ -114,7 +114,7 @@ class OpenVersion:
     @cached_property
     def chunks(self) -> ChunkStore:
         """Where outputs are read."""
-        return ChunkStore(LocalStore(self.home.root))
+        return ChunkStore(open_store(self.home.root))
 
     @cached_property
     def steps(self) -> dict[str, Step]:
@@ -218,7 +218,7 @@ def open_version(
     """
     records = versions_of(state, dataset)
     record = _pick(records, version)
-    manifest = read_manifest(LocalStore(home.root), record)
+    manifest = read_manifest(open_store(home.root), record)
     run = state.get_run(record.run_id)
     assert run is not None, "a version's run is a foreign key"
     return OpenVersion(record, manifest, run, home, state)

@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -21,7 +20,8 @@ from dataflow_ops.pipeline.version_states import PAST_RETENTION, REMOVED, SHOWN_
 from dataflow_ops.state.records import RunRecord, VersionRecord
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.storage.chunk_store import ChunkStore
-from dataflow_ops.storage.local import LocalStore
+from dataflow_ops.storage.opening import address, open_store
+from dataflow_ops.storage.remote import local_folder
 
 
 class VersionShelf(AbstractContextManager["VersionShelf"]):
@@ -30,7 +30,7 @@ class VersionShelf(AbstractContextManager["VersionShelf"]):
     def __init__(self, home: Home) -> None:
         self._home = home
         self._state = StateStore(home.state_url)
-        self._blobs = LocalStore(home.root)
+        self._blobs = open_store(home.root)
 
     def __enter__(self) -> Self:
         return self
@@ -100,8 +100,8 @@ class VersionShelf(AbstractContextManager["VersionShelf"]):
             "fates": fates_of(manifest),
             "fates_line": fates_line(manifest),
             "manifest_sha256": record.manifest_sha256,
-            "folder": str(self._home.root / "versions" / record.version_id),
-            "folders": [str(self._home.root / "versions" / one.version_id) for one in chain],
+            "folder": address(self._home.root, f"versions/{record.version_id}"),
+            "folders": [address(self._home.root, f"versions/{one.version_id}") for one in chain],
             "replaced": replaced_documents(manifest, self._manifest(chain[-2])) if len(chain) > 1 else 0,
             "own": own_documents(manifest),
             "domains": [
@@ -120,11 +120,12 @@ class VersionShelf(AbstractContextManager["VersionShelf"]):
         record = self._find(version, dataset)
         if record.state == REMOVED:
             raise VersionError(f"{record.version_id} can't be verified, {why_not(record)}")
-        folder = self._home.root / "versions" / record.version_id
         self._manifest(record)
-        done = subprocess.run(
-            [sys.executable, str(folder / "verify.py")], check=False, capture_output=True, text=True
-        )
+        chain = records_below(self._state.versions(record.dataset), record.version_id)
+        folders = [f"versions/{one.version_id}" for one in chain]
+        with local_folder(self._blobs, self._home.root, folders) as root:
+            script = root / "versions" / record.version_id / "verify.py"
+            done = subprocess.run([sys.executable, str(script)], check=False, capture_output=True, text=True)
         return done.returncode, (done.stdout + done.stderr).rstrip()
 
     def events(self, dataset: str | None = None) -> Sequence[dict[str, Any]]:
@@ -147,9 +148,10 @@ class VersionShelf(AbstractContextManager["VersionShelf"]):
             for e in self._state.version_events(dataset)
         ]
 
-    def report_path(self, version: str | None, dataset: str | None = None) -> Path:
+    def report_path(self, version: str | None, dataset: str | None = None) -> str:
         """Where the report lies."""
-        return self._home.root / "versions" / self._find(version, dataset).version_id / "report.html"
+        record = self._find(version, dataset)
+        return address(self._home.root, f"versions/{record.version_id}/report.html")
 
     def _waits(self, record: VersionRecord) -> str:
         """Why a version waits for a person; ``""`` where it doesn't."""

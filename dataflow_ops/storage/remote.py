@@ -5,8 +5,12 @@ from __future__ import annotations
 import hashlib
 import io
 import mmap
+import shutil
 import tempfile
-from collections.abc import Iterator
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import pyarrow as pa
@@ -14,6 +18,7 @@ import pyarrow as pa
 from dataflow_ops.errors import CorruptOutput
 from dataflow_ops.storage.blob import BlobStore
 from dataflow_ops.storage.disk import full_disk_named
+from dataflow_ops.storage.scratch import own_folder
 from dataflow_ops.values import Output, Slice
 
 IN_ONE: Final = 1 << 20
@@ -109,3 +114,60 @@ class PartFile(io.RawIOBase):
         """Close the file, too."""
         self._file.close()
         super().close()
+
+
+@contextmanager
+def local_copy(blobs: BlobStore, uri: str, folder: Path) -> Iterator[Path]:
+    """A file's path on this machine: its own, or that of a copy which is gone afterwards.
+
+    Args:
+        blobs: where the file is.
+        uri: its name.
+        folder: where a copy is put.
+
+    Raises:
+        CorruptOutput: there is no such file.
+        StorageFull: no room for the copy.
+    """
+    path = blobs.local_path(uri)
+    if path is not None:
+        yield path
+        return
+    copy = folder / f"copy_{uuid.uuid4().hex}{Path(uri).suffix}"
+    try:
+        _copy(blobs, uri, copy)
+        yield copy
+    finally:
+        copy.unlink(missing_ok=True)
+
+
+@contextmanager
+def local_folder(blobs: BlobStore, root: object, folders: Sequence[str]) -> Iterator[Path]:
+    """A root on this machine with these folders: the root itself, or a copy of them that is gone afterwards.
+
+    Args:
+        blobs: the store.
+        root: where it is; a path, if that is on this machine.
+        folders: whole folders below it.
+
+    Raises:
+        StorageFull: no room for the copy.
+    """
+    if isinstance(root, Path):
+        yield root
+        return
+    copy = own_folder("brought")
+    try:
+        for folder in folders:
+            for blob in blobs.list(f"{folder}/"):
+                path = copy / blob.uri
+                path.parent.mkdir(parents=True, exist_ok=True)
+                _copy(blobs, blob.uri, path)
+        yield copy
+    finally:
+        shutil.rmtree(copy, ignore_errors=True)
+
+
+def _copy(blobs: BlobStore, uri: str, to: Path) -> None:
+    with full_disk_named(f"{uri} to {to.parent}"), blobs.open(uri) as source, open(to, "wb") as file:
+        shutil.copyfileobj(source, file, _BLOCK)

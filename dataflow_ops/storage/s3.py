@@ -58,6 +58,7 @@ class S3Store:
     The SHA-256 of each object is stored as its metadata: an ETag is no hash of an object that came in parts.
     As ``mtime_ns`` an object has the second in which it was stored, with nine digits made of its ETag in
     place of the fraction: S3 tells whole seconds only, and bytes that were replaced within one still show.
+    As a time it is right to the second.
 
     What is being written lies in a local folder of this process; finished files go straight onto their key.
 

@@ -140,12 +140,12 @@ def versions(place: PlaceDep, session: SessionDep, dataset: str) -> dict[str, An
 def report(place: PlaceDep, dataset: str, version: str) -> HTMLResponse:
     """A version's report, as it was published."""
     try:
-        path = versions_view.report_file(place.home, place.state, dataset, version)
+        text = versions_view.report_text(place.home, place.state, dataset, version)
     except VersionError as e:
         gone = NotThere(str(e))
         gone.said = e.said
         raise gone from e
-    return report_response(path.read_text(encoding="utf-8"))
+    return report_response(text)
 
 
 @router.get("/versions/diff", dependencies=[_READ])

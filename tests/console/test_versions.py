@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dataflow_ops.console.dags import Consumer
-from dataflow_ops.console.versions_view import decide, report_file, timeline
+from dataflow_ops.console.versions_view import decide, report_text, timeline
 from dataflow_ops.errors import ConfigError, VersionError
 from dataflow_ops.pipeline.home import open_home
 from dataflow_ops.state.store import StateStore
@@ -135,11 +135,10 @@ def test_decisions_need_a_whole_id_and_a_version_that_stands_so(product: Product
 
 
 def test_the_report_belongs_to_the_data_set(product: Product, state: StateStore) -> None:
-    path = report_file(product.home, state, "tiny", product.version)
-    assert product.version in path.read_text(encoding="utf-8")
+    assert product.version in report_text(product.home, state, "tiny", product.version)
     for dataset, version in (("other", product.version), ("tiny", "../../state.db")):
         with pytest.raises(VersionError):
-            report_file(product.home, state, dataset, version)
+            report_text(product.home, state, dataset, version)
 
 
 def test_an_increment_is_not_told_as_waiting(product: Product, state: StateStore) -> None:

@@ -96,6 +96,9 @@ class Weed(S3Server):
                     *(f"-volume.port={volume}", "-volume.max=1000", "-master.volumeSizeLimitMB=1024"),
                     *("-filer", f"-filer.port={filer}", "-s3", f"-s3.port={s3}"),
                     f"-s3.config={self._folder / 's3.json'}",
+                    # Its other doors have fixed ports, and it would report home.
+                    *("-s3.port.iceberg=0", "-s3.port.lance=0", "-master.telemetry=false"),
+                    "-s3.autoCreateBucket=false",
                 ],
                 cwd=self._folder,
                 # Each bucket has volumes of its own: seven, by default.
