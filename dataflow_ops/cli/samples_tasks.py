@@ -82,9 +82,9 @@ def export(
 
     def step(store: SampleStore, place: Home, watch: PauseWatch) -> SampleStep[Any]:
         from dataflow_ops.samples.export.task import ExportStep
-        from dataflow_ops.storage.local import LocalStore
+        from dataflow_ops.storage.opening import open_store
 
-        return ExportStep(store, LocalStore(place.root), lambda: watch.flag() is not None)
+        return ExportStep(store, open_store(place.root), lambda: watch.flag() is not None)
 
     task, place = _run("export", dataset, settings, set_ or [], file or [], task_id, home, as_json, step)
     if not as_json:

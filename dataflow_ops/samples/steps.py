@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, Final
 
 from dataflow_ops.errors import ConfigError
@@ -14,21 +13,21 @@ from dataflow_ops.samples.importing import ImportStep
 from dataflow_ops.samples.running import SampleStep
 from dataflow_ops.state.samples.records import SampleTask
 from dataflow_ops.state.samples.store import SampleStore
-from dataflow_ops.storage.local import LocalStore
+from dataflow_ops.storage.opening import Root, open_store
 
-Make = Callable[[SampleStore, Path, Callable[[], bool]], SampleStep[Any]]
+Make = Callable[[SampleStore, Root, Callable[[], bool]], SampleStep[Any]]
 
 STEPS: Final[Mapping[str, Make]] = {
     "import": lambda store, root, stop: ImportStep(store),
     "clean": lambda store, root, stop: CleanStep(store),
-    "export": lambda store, root, stop: ExportStep(store, LocalStore(root), stop),
+    "export": lambda store, root, stop: ExportStep(store, open_store(root), stop),
     "delete": lambda store, root, stop: DeleteStep(store),
     "restore": lambda store, root, stop: DeleteStep(store),
 }
 """Kind of a task -> its step, for a store, a storage root and a question for pauses."""
 
 
-def step_of(task: SampleTask, store: SampleStore, root: Path, stop: Callable[[], bool]) -> SampleStep[Any]:
+def step_of(task: SampleTask, store: SampleStore, root: Root, stop: Callable[[], bool]) -> SampleStep[Any]:
     """The step of a task.
 
     Args:

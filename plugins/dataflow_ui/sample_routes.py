@@ -269,5 +269,5 @@ def _of(store: SampleStore, dataset: str, upload_id: str) -> Upload:
 
 
 def _folder(place: Any) -> Path:
-    folder: Path = place.home.root / uploading.FOLDER
-    return folder
+    root: Path = place.home.root if isinstance(place.home.root, Path) else place.home.path
+    return root / uploading.FOLDER
