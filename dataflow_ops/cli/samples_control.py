@@ -10,7 +10,7 @@ import typer
 from dataflow_ops.cli.console import OUT, print_json, print_table, told_when_interrupted
 from dataflow_ops.cli.options import DEFAULT_HOME, EXIT_PAUSED, EXIT_WAITING, HomeOption, JsonOption
 from dataflow_ops.cli.samples_home import opened
-from dataflow_ops.cli.samples_import import run_here, told_of
+from dataflow_ops.cli.samples_import import end_told, run_here, told_of
 from dataflow_ops.cli.samples_words import counts_told, moment, short
 from dataflow_ops.errors import ConfigError
 
@@ -165,7 +165,7 @@ def resume(
             return
         with told_when_interrupted():
             ended = run_here(place, store, known, quiet=as_json)
-    _say(told_of(ended), f"{target}: {ended.state.lower()}; {counts_told(ended.counts)}", as_json)
+    _say(told_of(ended), f"{target}: {end_told(ended)}", as_json)
     if ended.state == "PAUSED":
         raise typer.Exit(EXIT_PAUSED)
     if ended.counts.get("refused"):

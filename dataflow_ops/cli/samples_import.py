@@ -53,6 +53,7 @@ def import_(
         for task_id in (*wanted.resumed, *([wanted.task_id] if wanted.task_id else ())):
             with told_when_interrupted():
                 done.append(run_here(place, store, store.sample_task(task_id), quiet=as_json))
+        flag = next((store.paused(task.task_id, dataset) for task in done if task.state == "PAUSED"), None)
     counts: dict[str, float] = {}
     for task in done:
         for name, number in task.counts.items():
@@ -63,13 +64,14 @@ def import_(
         if wanted.there:
             OUT.print(f"{counted(len(wanted.there), 'file')} imported before: nothing to do.", markup=False)
         for task in done:
-            OUT.print(f"{task.task_id}: {task.state.lower()}; {counts_told(task.counts)}", markup=False)
+            OUT.print(f"{task.task_id}: {end_told(task)}", markup=False)
         if counts.get("refused"):
             OUT.print(
                 f"What was refused, and why: dataflow samples letters --dataset {dataset}", markup=False
             )
-        if any(task.state == "PAUSED" for task in done):
-            OUT.print("Paused. Go on with: dataflow samples resume TASK", markup=False)
+        if paused := next((task for task in done if task.state == "PAUSED"), None):
+            why = f"It is {flag.told}. " if flag is not None else ""
+            OUT.print(f"{why}Go on with: dataflow samples resume {paused.task_id}", markup=False)
         elif done:
             OUT.print(f"Look at them: dataflow samples list --dataset {dataset}", markup=False)
     if any(task.state == "PAUSED" for task in done):
@@ -140,6 +142,11 @@ def run_here(place: Any, store: Any, task: SampleTask, *, quiet: bool) -> Sample
     turns = task.snapshot_rows or sum(store.sample_file(file).rows for file in task.files)
     with watched("turns", quiet=quiet) as progress:
         return run_task(store, task.task_id, step, watch, told=lambda done: progress(done, max(turns, done)))
+
+
+def end_told(task: SampleTask) -> str:
+    """How a task ended, for people: its state and its counts."""
+    return "; ".join(part for part in (task.state.lower(), counts_told(task.counts)) if part)
 
 
 def told_of(task: SampleTask) -> dict[str, Any]:

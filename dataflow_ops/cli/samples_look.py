@@ -134,8 +134,9 @@ def show(turn: TurnArgument, home: HomeOption = DEFAULT_HOME, as_json: JsonOptio
         told += [one["rule"]] if one["rule"] else []
         told += [f"deleted {moment(one['deleted_at'])}"] if one["deleted_at"] is not None else []
         print_plain(f"[{', '.join(told)}]")
-        for line in one["content"].split("\n"):
-            print_plain(f"  {line}")
+        if one["content"]:
+            for line in one["content"].split("\n"):
+                print_plain(f"  {line}")
         if one["meta"]:
             print_plain(f"  {json.dumps(one['meta'], ensure_ascii=False)}")
 

@@ -110,8 +110,8 @@ def moment(seconds: float | None) -> str:
 
 
 def counts_told(counts: Mapping[str, float]) -> str:
-    """Counts for people: ``40 records, 120 rows``."""
-    return ", ".join(f"{int(n):,} {name.replace('_', ' ')}" for name, n in counts.items() if n)
+    """Counts for people: ``records: 40, rows: 120``."""
+    return ", ".join(f"{name.replace('_', ' ')}: {int(n):,}" for name, n in counts.items() if n)
 
 
 def short(text: Any, most: int = 60) -> str:

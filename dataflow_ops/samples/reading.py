@@ -10,7 +10,7 @@ from itertools import islice
 from typing import BinaryIO, Final
 
 from dataflow_ops import media
-from dataflow_ops.errors import ConfigError, DocumentError, FileError
+from dataflow_ops.errors import ConfigError, DocumentError, DocumentTooCostly, FileError
 from dataflow_ops.layers.parse.readers.json_array import read_json
 from dataflow_ops.layers.parse.readers.jsonl import read_jsonl
 from dataflow_ops.layers.parse.readers.jsonvalue import record_or_error
@@ -89,12 +89,19 @@ def records(path: str, opener: Opener, sha256: str = "", skip: int = 0) -> Gener
                         if isinstance(one, RawRecord):
                             yield Record(number, one.payload)  # type: ignore[arg-type]
                         elif isinstance(one, BadRecord):
-                            yield Record(number, None, one.error, one.head.decode("utf-8", "replace"))
+                            yield Record(number, None, _told(one.error), one.head.decode("utf-8", "replace"))
                     number += 1
         except FileError as e:
             if number >= skip:
                 yield Record(number, None, e)
         reader.verify()
+
+
+def _told(error: DocumentError) -> DocumentError:
+    """A record that is too large is told with the limit of this place."""
+    if not isinstance(error, DocumentTooCostly):
+        return error
+    return DocumentTooCostly(f"the record is above {MAX_RECORD >> 20} MB: split it, or leave it out")
 
 
 def told_format(path: str, opener: Opener) -> str:

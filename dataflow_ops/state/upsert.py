@@ -132,7 +132,7 @@ def insert_missing(connection: sa.Connection, table: sa.Table, rows: Sequence[Ro
 def insert_staged(connection: sa.Connection, table: sa.Table, rows: Sequence[Row]) -> None:
     """:func:`insert_missing` for many rows at once: on PostgreSQL they come by COPY into a temporary table.
 
-    Rows that any unique constraint of the table knows already are left as they are. Measured on PostgreSQL 17
+    Rows that any unique constraint of the table knows already are left as they are. Measured on PostgreSQL 15
     with 10,000 turns of 350 characters: 0.03 s of CPU here against 0.2 s with one array per column.
 
     Args:

@@ -41,7 +41,7 @@ def samples(dataflow: Dataflow, tmp_path: Path) -> Dataflow:
 def test_from_file_to_turns(samples: Dataflow, chat: Path, tmp_path: Path) -> None:
     said = samples("import", chat, "--dataset", "chat")
     assert said.code == 4  # a record was refused
-    assert "6 rows" in said.out
+    assert "rows: 6" in said.out
     assert f"dataflow samples letters --home {tmp_path / 'home'} --dataset chat" in said.out
     again = samples("import", chat, "--dataset", "chat")
     assert (again.code, "imported before" in again.out) == (0, True)

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import sqlalchemy as sa
 import zstandard
@@ -125,6 +127,27 @@ class ImportContract(SampleCase):
         path.write_bytes(data)
         assert self._import(store, path).counts == {"records": 9, "rows": 27, "refused": 0}
         assert store.dialogue(store.sample_files()[0].id, 8)[2]["data_content"] == "8.2 水"
+
+    def test_parquet(self, store: SampleStore, tmp_path: Path) -> None:
+        path = tmp_path / "a.parquet"
+        pq.write_table(pa.Table.from_pylist([record(n, 1 + n % 3) for n in range(600)]), path)
+        task = self._import(store, path, rows=100)
+        assert task.counts == {"records": 600, "rows": 1200, "refused": 0}
+        turns = store.dialogue(store.sample_files()[0].id, 599)
+        assert [t["data_content"] for t in turns] == ["599.0 水", "599.1 水", "599.2 水"]
+        assert json.loads(turns[0]["data_meta"]) == {"record": {"id": "u4"}}
+
+    def test_a_record_that_is_too_large_is_refused(
+        self, store: SampleStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("dataflow_ops.samples.reading.MAX_RECORD", 2 << 20)
+        path = tmp_path / "a.jsonl"
+        large = {"messages": [{"role": "user", "content": "x" * (3 << 20)}]}
+        path.write_text("\n".join(json.dumps(r) for r in (record(0), large, record(2))))
+        task = self._import(store, path)
+        assert task.counts == {"records": 3, "rows": 6, "refused": 1}
+        (letter,) = store.sample_letters([store.sample_files()[0].id])
+        assert (letter["row_identifier"], letter["message"][:26]) == (1, "the record is above 2 MB: ")
 
     def test_bad_records_become_letters(self, store: SampleStore, tmp_path: Path) -> None:
         path = tmp_path / "a.jsonl"
