@@ -32,6 +32,7 @@
     ├── Paused                  somebody asked the task to pause: unwind, the engine gives it back
     ├── SourceChanged           the file changed between listing and reading: fetched again
     ├── FetchFailed             a download failed: tried again
+    ├── SourceAway              a source's database does not answer: run again when it is back
     ├── WorkerDied              a worker process was killed: its task is tried again
     ├── ConservationError       a step lost or made up documents: a fault in our code
     │   └── ContentMismatch     compacted shards do not hold the rows of the old ones: nothing was published
@@ -218,6 +219,13 @@ class FetchFailed(DataFlowError):
     """A download failed: tried again later."""
 
     retryable = True
+
+
+class SourceAway(DataFlowError):
+    """A source's database does not answer, after all repeats: run again when it is back."""
+
+    retryable = True
+    systemic = True
 
 
 class WorkerDied(DataFlowError):

@@ -21,6 +21,8 @@ JSONL: Final = "application/x-ndjson"
 JSON: Final = "application/json"
 PARQUET: Final = "application/vnd.apache.parquet"
 WARC: Final = "application/warc"
+ROWS: Final = "application/x-table-rows"
+"""Rows of a database as fetch writes them: see :func:`dataflow_ops.layers.parse.readers.rows.read_rows`."""
 
 CODECS: Final[dict[str, Codec]] = {".gz": "gz", ".zst": "zst", ".bz2": "bz2", ".xz": "xz"}
 

@@ -79,8 +79,9 @@ def _base() -> Step:
 
 def _fetch(settings: JobSettings) -> Step:
     from dataflow_ops.layers.ingest.fetch import FetchStep
+    from dataflow_ops.pipeline.outside import OUTSIDE
 
-    return FetchStep(settings)
+    return FetchStep(settings, outside=OUTSIDE)
 
 
 def _parse(settings: JobSettings) -> Step:

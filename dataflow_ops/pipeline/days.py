@@ -10,10 +10,13 @@ import pyarrow.compute as pc
 
 from dataflow_ops.dates import parse_day
 from dataflow_ops.errors import ConfigError
-from dataflow_ops.layers.ingest.listing import list_sources, without
+from dataflow_ops.layers.ingest.listing import LISTED, list_sources, without
+from dataflow_ops.layers.ingest.sources.sql import GONE
+from dataflow_ops.media import ROWS
 from dataflow_ops.pipeline.chain import records_behind
 from dataflow_ops.pipeline.file_lists import NAME, Below, PutBack, files_below
 from dataflow_ops.pipeline.left_behind import left_behind_by
+from dataflow_ops.pipeline.outside import OUTSIDE
 from dataflow_ops.pipeline.parent import ranges_of
 from dataflow_ops.pipeline.version_states import INCREMENT, PUBLISHED
 from dataflow_ops.settings import JobSettings
@@ -89,19 +92,48 @@ def listing_of(
         ConfigError: the job has no sources, or one of them is not there.
         VersionError: the base version's list of files can't be had.
     """
-    listing = list_sources(settings)
+    listing = list_sources(settings, OUTSIDE)
     if settings.interval is None or not settings.interval.base:
         return listing
     base = settings.interval.base
     below = files_below(base, settings.dataset.id, state, chunks)
     facts = listing.schema.metadata
     listing = _with_owed(settings, listing, below, _late(settings, state, chunks), note)
+    listing = _with_emptied(settings, listing, below.known, note)
     undated = [s.source_id for s in settings.sources if not s.dated]
     new = without(listing, below.known, undated) if undated else listing
     if undated:
         left = listing.num_rows - new.num_rows
         note(f"{left} file(s) of version {base} are left out, {new.num_rows} are taken")
     return new.replace_schema_metadata(facts)
+
+
+def _with_emptied(
+    settings: JobSettings, listing: pa.Table, known: pa.Table, note: Callable[[str], Any]
+) -> pa.Table:
+    """The listing with ranges of keys that tables no longer have, as ranges without rows.
+
+    Where a range begins follows from the rows themselves: its first row may go, and its others be counted to
+    the range before. What it gave must be replaced along with them, or a changed row would stand twice. A
+    table without any rows is more likely being filled anew: what it gave stays until the next full run.
+    """
+    for source_id in [s.source_id for s in settings.sources if s.kind == "sql"]:
+        before = known.filter(pc.equal(known["source_id"], source_id)).select(NAME)
+        now = listing.filter(pc.equal(listing["source_id"], source_id)).select(NAME)
+        if not before.num_rows:
+            continue
+        if not now.num_rows:
+            note(f"source '{source_id}' has no rows: what it gave before stays until the next full run")
+            continue
+        rows = [
+            {**name, "size": 0, "mtime_ns": 0, "etag": GONE, "media_type": ROWS, "cuts": [], "problem": ""}
+            for name in before.join(now, list(NAME), join_type="left anti").to_pylist()
+        ]
+        if rows:
+            emptied = pa.Table.from_pylist(rows, schema=LISTED)
+            listing = pa.concat_tables([listing.replace_schema_metadata(), emptied])
+            listing = listing.sort_by([("source_id", "ascending"), ("path", "ascending")]).combine_chunks()
+    return listing
 
 
 def _late(settings: JobSettings, state: StateStore, chunks: ChunkStore) -> list[PutBack]:
@@ -131,7 +163,7 @@ def _with_owed(
             # Of every day: who read a file last may have been of another day than the file.
             update={"interval": None, "sources": [s for s in dated if s.source_id in names]}
         )
-        found = list_sources(then)
+        found = list_sources(then, OUTSIDE)
         rows = found.select(NAME).append_column("row", pa.array(range(found.num_rows), pa.int64()))
         rows = rows.join(mine, list(NAME), join_type="left semi")
         rows = rows.join(listing.select(NAME), list(NAME), join_type="left anti")

@@ -16,7 +16,7 @@ from dataflow_ops.engine.context import Hooks, RunContext
 from dataflow_ops.engine.faults import told_plainly
 from dataflow_ops.errors import DataFlowError, SourceChanged
 from dataflow_ops.layers.ingest.discover import DiscoverStep
-from dataflow_ops.layers.ingest.listing import list_sources
+from dataflow_ops.layers.ingest.listing import check_sources, list_sources
 from dataflow_ops.pipeline.build import build_steps
 from dataflow_ops.pipeline.days import in_interval, listing_of
 from dataflow_ops.pipeline.driver import Reporter, RunPaused
@@ -24,6 +24,7 @@ from dataflow_ops.pipeline.finish import Finished, finish
 from dataflow_ops.pipeline.flow import steps_until
 from dataflow_ops.pipeline.home import Home, open_home
 from dataflow_ops.pipeline.ordered import FIRST_ORDERED, Turn
+from dataflow_ops.pipeline.outside import OUTSIDE
 from dataflow_ops.pipeline.session import Session, create_run, data_date_of, latest_run
 from dataflow_ops.pipeline.status import at_work
 from dataflow_ops.settings import JobSettings
@@ -79,7 +80,7 @@ def run_job(
     """
     steps_until(until)
     date = data_date or data_date_of(settings)
-    list_sources(in_interval(settings, mode, date))  # a wrong path is told before a run exists
+    check_sources(in_interval(settings, mode, date), OUTSIDE)  # a wrong path is told before a run exists
     home = open_home(home_path)
     run_id = create_run(
         home,
@@ -151,7 +152,7 @@ def dry_run_of(
             listing = listing_of(settings, state, ChunkStore(open_store(home.root)), notes.append)
     else:
         settings = in_interval(settings, mode, date)
-        listing = list_sources(settings)
+        listing = list_sources(settings, OUTSIDE)
     # Steps check their own settings when they are built: names of rules, the tokenizer's file.
     dict(build_steps(RunContext("dry-run", settings, Path(os.devnull), "sqlite://")))
     found = DiscoverStep(settings, listing).chunks()

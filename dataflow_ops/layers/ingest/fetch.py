@@ -2,43 +2,31 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
-
-import pyarrow as pa
+from contextlib import ExitStack, closing
+from typing import TYPE_CHECKING
 
 from dataflow_ops import schema
-from dataflow_ops.errors import FetchFailed, FileError, SourceChanged, UnreadableFile
-from dataflow_ops.layers.ingest.slow import waited_for
+from dataflow_ops.errors import ConfigError, FileError, SourceChanged, UnreadableFile
+from dataflow_ops.layers.ingest import rowform
+from dataflow_ops.layers.ingest.outcomes import Outcome, Row, dead, fetched, is_whole, result
+from dataflow_ops.layers.ingest.outside import NOTHING, Outside
 from dataflow_ops.protocols import Input, OutputSpec, Partitioning, Side
 from dataflow_ops.ranges import range_sha256
-from dataflow_ops.settings import JobSettings
-from dataflow_ops.values import Counts, StepResult
+from dataflow_ops.settings import IngestSettings, JobSettings, SourceSettings
+from dataflow_ops.values import StepResult
 
 if TYPE_CHECKING:
     import httpx
 
-    from dataflow_ops.layers.ingest.download import Downloader
-
 VERSION = 1
-_BLOCK = 1 << 20
+_OBJECTS_VERSION = 1
 _FILES_AT_ONCE = 256
 _BYTES_AT_ONCE = 64 << 20
 """Local files are handed on in stretches: a result of one row each would cost more than the hashing."""
 
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of one listed file: exactly one of ``file``, ``dead`` and ``skipped`` is set."""
-
-    size: int = 0
-    file: dict[str, Any] | None = None
-    dead: dict[str, Any] | None = None
-    skipped: str = ""
+Bring = Callable[[Side, Row], Outcome]
+"""Makes one listed file of a source a local one."""
 
 
 def default_client(timeout_s: float) -> httpx.Client:
@@ -50,14 +38,16 @@ def default_client(timeout_s: float) -> httpx.Client:
 
 
 class FetchStep:
-    """One row for each file of the chunk: hashed where it lies, or downloaded and stored.
+    """One row for each file of the chunk: hashed where it lies, or brought from outside and stored.
 
     A file that vanished, changed since it was listed, can't be read or can't be downloaded becomes a
-    file-level dead letter; the others go on.
+    file-level dead letter; the others go on. A database or an object store that does not answer is no fault
+    of its files: the run stops.
 
     Args:
         settings: the job.
         client: makes an HTTP client from a timeout in seconds; called once per task, if at all.
+        outside: ways to databases and object stores.
     """
 
     name = "fetch"
@@ -67,137 +57,101 @@ class FetchStep:
     outputs = (OutputSpec("files", schema.FETCHED), OutputSpec("dead", schema.DEAD))
 
     def __init__(
-        self, settings: JobSettings, client: Callable[[float], httpx.Client] = default_client
+        self,
+        settings: JobSettings,
+        client: Callable[[float], httpx.Client] = default_client,
+        outside: Outside = NOTHING,
     ) -> None:
         self._ingest = settings.ingest
-        self._remote = {s.source_id for s in settings.sources if s.kind == "http"}
+        self._sources = {s.source_id: s for s in settings.sources}
         self._client = client
-
-    def fingerprint(self) -> Mapping[str, object]:
-        """See :class:`~dataflow_ops.protocols.Step`. Only downloads depend on settings."""
-        return self._fingerprint(bool(self._remote))
-
-    def fingerprint_of(self, source_id: str) -> Mapping[str, object]:
-        """Of a chunk of one source: local files do not depend on how others are downloaded."""
-        return self._fingerprint(source_id in self._remote)
-
-    def _fingerprint(self, remote: bool) -> Mapping[str, object]:
-        if not remote:
-            return {"version": VERSION}
-        return {
-            "version": VERSION,
-            "max_mb": self._ingest.fetch_max_mb,
-            "user_agent": self._ingest.user_agent,
+        self._outside = outside
+        self._ways: dict[str, Callable[[SourceSettings, ExitStack], Bring]] = {
+            "http": self._pages,
+            "s3": self._objects,
+            "sql": self._rows,
         }
 
+    def fingerprint(self) -> Mapping[str, object]:
+        """See :class:`~dataflow_ops.protocols.Step`. Only what is brought depends on settings."""
+        return _fingerprint(self._ingest, list(self._sources.values()))
+
+    def fingerprint_of(self, source_id: str) -> Mapping[str, object]:
+        """Of a chunk of one source: local files do not depend on how others are brought."""
+        return _fingerprint(self._ingest, [s for s in self._sources.values() if s.source_id == source_id])
+
     def run(self, side: Side, start: int) -> Iterator[StepResult]:
-        """Yield a result for each download and for stretches of local files; the cursor counts files."""
+        """Yield a result for each file brought and for stretches of local ones; the cursor counts files."""
         rows = side.table("discover", "files").slice(start).to_pylist()
-        client = None
-        downloader: Downloader | None = None
+        ways: dict[str, Bring] = {}
         done: list[Outcome] = []
-        try:
+        with ExitStack() as opened:
             for number, row in enumerate(rows, start + 1):
-                remote = row["source_id"] in self._remote
-                if remote:
-                    if downloader is None:
-                        client = self._client(self._ingest.fetch_timeout_s)
-                        downloader = self._downloader(client)
-                    done.append(_download(side, row, downloader))
-                else:
-                    done.append(_local(side, row))
-                if remote or len(done) == _FILES_AT_ONCE or sum(o.size for o in done) >= _BYTES_AT_ONCE:
-                    yield _result(done, number)
+                name = row["source_id"]
+                if name not in ways:
+                    ways[name] = self._way(name, opened)
+                done.append(ways[name](side, row))
+                is_local = ways[name] is _local
+                if not is_local or len(done) == _FILES_AT_ONCE or sum(o.size for o in done) >= _BYTES_AT_ONCE:
+                    yield result(done, number)
                     done = []
             if done:
-                yield _result(done, start + len(rows))
-        finally:
-            if client is not None:
-                client.close()
+                yield result(done, start + len(rows))
 
-    def _downloader(self, client: httpx.Client) -> Downloader:
+    def _way(self, source_id: str, opened: ExitStack) -> Bring:
+        if source_id not in self._sources:
+            raise ConfigError(f"source '{source_id}' is not in the job any more")
+        source = self._sources[source_id]
+        return self._ways[source.kind](source, opened) if source.kind in self._ways else _local
+
+    def _pages(self, source: SourceSettings, opened: ExitStack) -> Bring:
         from dataflow_ops.layers.ingest.download import Downloader
+        from dataflow_ops.layers.ingest.pages import bring_page
 
+        del source
+        client = opened.enter_context(closing(self._client(self._ingest.fetch_timeout_s)))
         max_bytes = int(self._ingest.fetch_max_mb * (1 << 20))
-        return Downloader(client, self._ingest.user_agent, self._ingest.fetch_delay_s, max_bytes)
+        downloader = Downloader(client, self._ingest.user_agent, self._ingest.fetch_delay_s, max_bytes)
+        return lambda side, row: bring_page(side, row, downloader)
+
+    def _objects(self, source: SourceSettings, opened: ExitStack) -> Bring:
+        from dataflow_ops.layers.ingest.objects import object_bringer
+        from dataflow_ops.layers.ingest.sources.s3 import bucket_of
+
+        del opened  # clients of object stores are the process's own
+        return object_bringer(source, self._outside.bucket(bucket_of(source)))
+
+    def _rows(self, source: SourceSettings, opened: ExitStack) -> Bring:
+        from dataflow_ops.layers.ingest.rows import bring_rows
+
+        table = opened.enter_context(closing(self._outside.table(source)))
+        return lambda side, row: bring_rows(side, row, source, table)
 
 
-def _local(side: Side, row: dict[str, Any]) -> Outcome:
+def _fingerprint(ingest: IngestSettings, sources: Sequence[SourceSettings]) -> Mapping[str, object]:
+    kinds = {source.kind for source in sources}
+    found: dict[str, object] = {"version": VERSION}
+    if "http" in kinds:
+        found |= {"max_mb": ingest.fetch_max_mb, "user_agent": ingest.user_agent}
+    if "s3" in kinds:
+        # Which key makes an object of JSON a record.
+        text_fields = sorted({s.text_field for s in sources if s.kind == "s3"})
+        found["objects"] = [_OBJECTS_VERSION, text_fields]
+    if "sql" in kinds:
+        found["rows"] = rowform.VERSION
+    return found
+
+
+def _local(side: Side, row: Row) -> Outcome:
     try:
         with side.open_source(row["source_id"], row["path"]) as file:
             size = file.seek(0, 2)
             if size != row["size"]:
                 message = f"it has {size} bytes now and had {row['size']} when listed: run again"
-                return _dead(row, SourceChanged.__name__, message)
+                return dead(row, SourceChanged.__name__, message)
             sha256, hashed = range_sha256(file, row["media_type"], row["start"], row["end"])
     except OSError as e:
-        return _dead(row, UnreadableFile.__name__, f"can't be opened: {e.strerror or e}")
+        return dead(row, UnreadableFile.__name__, f"can't be opened: {e.strerror or e}")
     except FileError as e:
-        return _dead(row, type(e).__name__, str(e))
-    return _fetched(row, {"sha256": sha256, "size": size if _is_whole(row) else hashed})
-
-
-def _download(side: Side, row: dict[str, Any], downloader: Downloader) -> Outcome:
-    from dataflow_ops.layers.ingest.download import RefusedByRobots
-
-    url = row["path"]
-    prefix, _, expected = row["etag"].partition("=")
-    into = side.scratch / f"{hashlib.sha256(url.encode()).hexdigest()[:16]}.part"
-    try:
-        wanted = expected if prefix == "sha256" else ""
-        page = waited_for(lambda: downloader.fetch(url, into, wanted), side.checkpoint)
-        location, sha256, size = side.store_raw(_blocks(page.path))
-    except RefusedByRobots:
-        return Outcome(skipped="robots")
-    except (FileError, FetchFailed) as e:
-        return _dead(row, type(e).__name__, str(e))
-    finally:
-        for left in side.scratch.glob(f"{into.name}*"):
-            left.unlink()
-    own = {"sha256": sha256, "size": size, "location": location, "url": url, "charset": page.charset}
-    return _fetched(row, {**own, "media_type": page.media_type or row["media_type"]})
-
-
-def _blocks(path: Path) -> Iterator[bytes]:
-    with open(path, "rb") as file:
-        while block := file.read(_BLOCK):
-            yield block
-
-
-def _is_whole(row: Mapping[str, Any]) -> bool:
-    return (row["start"], row["end"]) == (0, -1)
-
-
-def _fetched(row: Mapping[str, Any], own: Mapping[str, Any]) -> Outcome:
-    facts = {"charset": "", "url": "", "location": "", **row, **own}
-    return Outcome(size=facts["size"], file={name: facts[name] for name in schema.FETCHED.names})
-
-
-def _dead(row: Mapping[str, Any], error: str, message: str) -> Outcome:
-    letter = {
-        "level": "file",
-        "source_id": row["source_id"],
-        "path": row["path"],
-        "position": -1 if _is_whole(row) else row["start"],
-        "error": error,
-        "message": message,
-        "parser": "",
-        "media_type": row["media_type"],
-        "host": (urlsplit(row["path"]).hostname or "") if "://" in row["path"] else "",
-    }
-    return Outcome(dead=letter)
-
-
-def _result(done: Sequence[Outcome], cursor: int) -> StepResult:
-    files = [o.file for o in done if o.file is not None]
-    dead = [o.dead for o in done if o.dead is not None]
-    skipped: dict[str, int] = {}
-    for outcome in done:
-        if outcome.skipped:
-            skipped[outcome.skipped] = skipped.get(outcome.skipped, 0) + 1
-    counts = Counts(len(done), len(files), 0, len(dead), skipped, len(files), sum(o.size for o in done))
-    outputs = {
-        "files": pa.Table.from_pylist(files, schema=schema.FETCHED),
-        "dead": pa.Table.from_pylist(dead, schema=schema.DEAD),
-    }
-    return StepResult(outputs, counts, cursor=cursor)
+        return dead(row, type(e).__name__, str(e))
+    return fetched(row, {"sha256": sha256, "size": size if is_whole(row) else hashed})

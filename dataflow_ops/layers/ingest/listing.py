@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 
 from dataflow_ops.dates import days_until
 from dataflow_ops.errors import ConfigError, UnreadableFile
-from dataflow_ops.layers.ingest.sources import KINDS, open_path
+from dataflow_ops.layers.ingest.outside import NOTHING, Outside
+from dataflow_ops.layers.ingest.sources import OUTSIDE_KINDS, found_in, open_path
 from dataflow_ops.layers.ingest.sources.days import of_days
 from dataflow_ops.layers.ingest.sources.listed import LeftOut, SourceFile
 from dataflow_ops.media import unpacked_bytes
@@ -49,28 +50,49 @@ UNKNOWN_SIZE = 100_000
 """Bytes counted for a page that was not fetched yet: about the median size of HTML pages on the web."""
 
 
-def list_sources(settings: JobSettings) -> pa.Table:
-    """List every file of every source; of an interval, the days' files of sources that have ``{date}``.
+def check_sources(settings: JobSettings, outside: Outside = NOTHING) -> None:
+    """Look whether every source is there, and no further than its first file.
 
     Raises:
         ConfigError: the job has no sources, or one of them is not there.
+        DataFlowError: a server does not answer, or lets nobody in.
     """
-    if not settings.sources:
-        raise ConfigError(
-            "the job names no sources: add them with --source PATH, or to the job file as\n"
-            "sources:\n  - {kind: files, path: ./docs}"
-        )
+    _some(settings)
+    for source in settings.sources:
+        next(found_in(_in_interval(source, settings.interval), Counter(), outside), None)
+
+
+def list_sources(settings: JobSettings, outside: Outside = NOTHING) -> pa.Table:
+    """List every file of every source; of an interval, the days' files of sources that have ``{date}``.
+
+    Args:
+        settings: the job.
+        outside: ways to databases and object stores.
+
+    Raises:
+        ConfigError: the job has no sources, or one of them is not there.
+        DataFlowError: a server does not answer, or lets nobody in.
+    """
+    _some(settings)
     limit = chunk_bytes(settings)
     left_out: dict[str, LeftOut] = {}
     blocks = [LISTED.empty_table()]
     for source in settings.sources:
         counter = left_out[source.source_id] = Counter()
-        found = KINDS[source.kind](_in_interval(source, settings.interval), counter)
+        found = found_in(_in_interval(source, settings.interval), counter, outside)
         while rows := [_row(source, file, limit) for file in islice(found, _BLOCK)]:
             blocks.append(pa.Table.from_pylist(rows, schema=LISTED))
     facts = {name: dict(sorted(counter.items())) for name, counter in sorted(left_out.items())}
     listing = pa.concat_tables(blocks).sort_by([("source_id", "ascending"), ("path", "ascending")])
     return listing.combine_chunks().replace_schema_metadata({LEFT_OUT: json.dumps(facts)})
+
+
+def _some(settings: JobSettings) -> None:
+    if not settings.sources:
+        raise ConfigError(
+            "the job names no sources: add them with --source PATH, or to the job file as\n"
+            "sources:\n  - {kind: files, path: ./docs}"
+        )
 
 
 def left_out_of(listing: pa.Table) -> dict[str, dict[str, int]]:
@@ -114,7 +136,8 @@ def _in_interval(source: SourceSettings, interval: IntervalSettings | None) -> S
 
 def _row(source: SourceSettings, file: SourceFile, limit: int) -> dict[str, Any]:
     starts: list[int] = []
-    if not file.problem and file.size >= 0 and weight(file.path, file.size) > limit:
+    is_local = source.kind not in OUTSIDE_KINDS  # what comes from outside is brought whole
+    if is_local and not file.problem and file.size >= 0 and weight(file.path, file.size) > limit:
         starts, file = _starts(source, file, limit)
     return {
         "source_id": source.source_id,

@@ -21,7 +21,7 @@ from dataflow_ops.layers.parse.guard import Ask, Guard
 from dataflow_ops.layers.parse.parsers import BY_NAME, HTML_EXTRACTORS, parser_of
 from dataflow_ops.layers.parse.parsers import record as records_parser
 from dataflow_ops.layers.parse.parsers.base import Hints, ParsedDocument, Parser
-from dataflow_ops.layers.parse.readers import VERSIONS, reader_of
+from dataflow_ops.layers.parse.readers import ROWS_VERSION, VERSIONS, reader_of
 from dataflow_ops.layers.parse.records import (
     BadRecord,
     Item,
@@ -35,7 +35,7 @@ from dataflow_ops.layers.parse.rows import RowBuilder
 from dataflow_ops.layers.parse.streams import HashedReader
 from dataflow_ops.protocols import Input, OutputSpec, Partitioning, Side
 from dataflow_ops.ranges import part_of
-from dataflow_ops.settings import JobSettings
+from dataflow_ops.settings import JobSettings, SourceSettings
 from dataflow_ops.values import StepResult
 
 VERSION: Final = 1
@@ -93,13 +93,14 @@ class ParseStep:
         self._options = {
             source.source_id: SourceOptions(
                 source.text_field,
-                source.id_field,
+                _id_field(source),
                 source.url_field,
                 source.html_extractor,
                 source.main_content,
             )
             for source in settings.sources
         }
+        self._of_tables = {source.source_id for source in settings.sources if source.kind == "sql"}
 
     def fingerprint(self) -> Mapping[str, object]:
         """Settings, versions of readers, parsers and their libraries, and the Unicode tables."""
@@ -121,7 +122,7 @@ class ParseStep:
             "normalise": normalise.VERSION,
             "too_long": too_long.VERSION,
             "record": records_parser.VERSION,
-            "readers": VERSIONS,
+            "readers": VERSIONS | ({"rows": ROWS_VERSION} if self._of_tables & options.keys() else {}),
             "parsers": {name: parser.version for name, parser in parsers.items()},
             "libraries": {name: version(name) for name in libraries},
             "unicode": unicodedata.unidata_version,
@@ -318,6 +319,13 @@ class ParseStep:
             builder.add_reject(origin, made, item.size)
         else:
             builder.add_documents(made, item.size)
+
+
+def _id_field(source: SourceSettings) -> str:
+    """The key that holds the user's id; rows of a table bring theirs, and it stands in no column twice."""
+    if source.kind != "sql":
+        return source.id_field
+    return source.key[0] if len(source.key) == 1 else ""
 
 
 def _next_group(records: int, seconds: float) -> int:

@@ -11,7 +11,7 @@ from dataflow_ops.media import CODE, JSON, JSONL, Media
 from dataflow_ops.settings import SourceSettings
 
 DIALOGUE_KEYS: Final = ("messages", "conversations")
-_LOOK: Final = 1 << 20
+LOOK: Final = 1 << 20
 """Bytes read of a file: a larger one is judged by whether the key occurs among them."""
 
 
@@ -29,20 +29,31 @@ def record_or_document(path: Path, found: Media, source: SourceSettings) -> Medi
         source: where it comes from.
 
     """
-    judged = (JSON, JSONL) if source.kind == "git" else (JSON,)
-    if found.media_type not in judged or found.codec:
+    if not _is_judged(found, source):
         return found
     try:
         with open(path, "rb") as file:
-            head = file.read(_LOOK + 1)
+            head = file.read(LOOK + 1)
     except OSError:
         return found  # fetch will say what is wrong with it
+    return judged(head, found, source)
+
+
+def judged(head: bytes, found: Media, source: SourceSettings) -> Media:
+    """As :func:`record_or_document`, of a file whose first :data:`LOOK` + 1 bytes are at hand."""
     keys = (source.text_field, *DIALOGUE_KEYS)
-    return found if _has_records(head, found.media_type, keys) else Media(CODE, found.code_language)
+    if not _is_judged(found, source) or _has_records(head[: LOOK + 1], found.media_type, keys):
+        return found
+    return Media(CODE, found.code_language)
+
+
+def _is_judged(found: Media, source: SourceSettings) -> bool:
+    kinds = (JSON, JSONL) if source.kind == "git" else (JSON,)
+    return found.media_type in kinds and not found.codec
 
 
 def _has_records(head: bytes, media_type: str, keys: tuple[str, ...]) -> bool:
-    if media_type == JSON and len(head) <= _LOOK:
+    if media_type == JSON and len(head) <= LOOK:
         try:
             return _is_record(json.loads(head), keys)
         except (ValueError, RecursionError):

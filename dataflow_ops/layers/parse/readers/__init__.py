@@ -14,6 +14,7 @@ from dataflow_ops import media
 from dataflow_ops.layers.parse.readers.json_array import read_json
 from dataflow_ops.layers.parse.readers.jsonl import read_jsonl
 from dataflow_ops.layers.parse.readers.parquet import read_parquet
+from dataflow_ops.layers.parse.readers.rows import read_rows
 from dataflow_ops.layers.parse.readers.warc import read_warc
 from dataflow_ops.layers.parse.readers.whole import read_whole
 from dataflow_ops.layers.parse.records import Item, SourceFile
@@ -26,10 +27,13 @@ READERS: Final[dict[str, Reader]] = {
     media.JSON: read_json,
     media.PARQUET: read_parquet,
     media.WARC: read_warc,
+    media.ROWS: read_rows,
 }
 """Media type of the container -> its reader; every other type is one document per file."""
 
 VERSIONS: Final[dict[str, int]] = {"jsonl": 3, "json": 3, "parquet": 1, "warc": 3, "whole": 3}
+ROWS_VERSION: Final = 1
+"""Of :func:`read_rows`; beside the others, because it acts on sources of ``kind: sql`` alone."""
 
 
 def reader_of(media_type: str) -> Reader:

@@ -44,16 +44,20 @@ def read_jsonl(file: SourceFile, raw: HashedReader) -> Iterator[Item]:
             yield BadRecord(position, found, file.media_type, size, head=line[:HEAD])
 
 
-def lines(stream: Iterator[bytes], limit: int, at: int = 0) -> Iterator[tuple[int, bytes | None, int]]:
+def lines(
+    stream: Iterator[bytes], limit: int, at: int = 0, head: int = 0
+) -> Iterator[tuple[int, bytes | None, int]]:
     """Split a byte stream at LF.
 
     Args:
         stream: blocks that begin at the start of a line.
         limit: bytes above which a line's content is not kept.
         at: offset in the file of the stream's first byte.
+        head: bytes kept of a line above the limit.
 
     Yields:
-        ``(offset of the line's first byte, its bytes without LF or None if too long, its length)``.
+        ``(offset of the line's first byte, its bytes without LF, its length)``. Of a line above ``limit``
+        only its head; None where none was asked for.
     """
     kept: list[bytes] = []
     size = 0
@@ -65,12 +69,12 @@ def lines(stream: Iterator[bytes], limit: int, at: int = 0) -> Iterator[tuple[in
             if size + piece <= limit:
                 kept.append(block[begin : begin + piece])
             else:
-                kept = []
+                kept = [(b"".join(kept) + block[begin : begin + min(piece, head)])[:head]]
             size += piece
             if stop < 0:
                 break
-            yield at, b"".join(kept) if size <= limit else None, size
+            yield at, b"".join(kept) if size <= limit or head else None, size
             at += size + 1
             kept, size, begin = [], 0, stop + 1
     if size:
-        yield at, b"".join(kept) if size <= limit else None, size
+        yield at, b"".join(kept) if size <= limit or head else None, size
