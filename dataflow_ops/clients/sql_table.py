@@ -6,6 +6,8 @@ changes meanwhile gives no row twice, and a broken connection is taken up where 
 
 from __future__ import annotations
 
+import logging
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
@@ -24,8 +26,14 @@ PAUSES_S: Final = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 
 _REFUSED: Final = ("22", "28", "3D", "3F", "42")
 """SQLSTATE classes that no repeat mends: data, login, no such database, schema, table or column."""
+_REFUSED_LOGIN: Final = re.compile(
+    r"FATAL:\s+(password authentication failed|(database|role|user) .*does not exist|no pg_hba\.conf entry)"
+)
+"""What PostgreSQL says to who may not come in; its driver has no SQLSTATE for it."""
 _SQLITE_PASSING: Final = frozenset((5, 6, 10, 14, 15))
 """SQLite's BUSY, LOCKED, IOERR, CANTOPEN and PROTOCOL."""
+
+log = logging.getLogger(__name__)
 
 Key = tuple[object, ...]
 T = TypeVar("T")
@@ -157,6 +165,8 @@ class SqlTable:
                 f"{self._where}: the database does not answer ({said}), asked {failures + 1} times in"
                 f" {sum(PAUSES_S):.0f} s; run again when it is back"
             ) from None
+        if not failures:
+            log.warning("%s: the database does not answer, asked again: %s", self._where, said)
         self._sleep(PAUSES_S[failures])
 
 
@@ -166,7 +176,8 @@ def is_passing(error: DBAPIError) -> bool:
     code = getattr(cause, "sqlite_errorcode", None)
     if code is not None:
         return (int(code) & 0xFF) in _SQLITE_PASSING
-    if str(getattr(cause, "sqlstate", None) or "").startswith(_REFUSED):
+    state = str(getattr(cause, "sqlstate", None) or "")
+    if state.startswith(_REFUSED) or _REFUSED_LOGIN.search(str(cause)):
         return False
     return error.connection_invalidated or isinstance(error, OperationalError | InterfaceError)
 
@@ -179,7 +190,7 @@ def _bind(value: object) -> sa.BindParameter[Any]:
 def _from(table: str, query: str) -> sa.FromClause:
     if query:
         # Colons would be taken for parameters; a comment at the end must not swallow the bracket.
-        escaped = query.strip().rstrip(";").replace("\\", "\\\\").replace(":", "\\:")
+        escaped = query.strip().rstrip(";").replace(":", "\\:")
         return sa.text(f"(\n{escaped}\n) AS queried")  # type: ignore[return-value]
     schema, _, name = table.rpartition(".")
     return sa.table(name, schema=schema or None)

@@ -16,6 +16,8 @@ from dataflow_ops.errors import ConfigError
 
 _PLACEHOLDER: Final = re.compile(r"\$\{(\w+)\}|\$(\w+)")
 _CONNECT_TIMEOUT_S: Final = 10
+BUSY_S = 30.0
+"""How long one statement waits for a writer of a SQLite file."""
 
 
 def resolved(where: str, url: str, environment: Mapping[str, str] | None = None) -> tuple[sa.URL, list[str]]:
@@ -106,7 +108,7 @@ def _sqlite(where: str, url: sa.URL) -> sa.Engine:
     def connect() -> sqlite3.Connection:
         # Opened by name alone, SQLite would make a new file of a name that is wrong.
         uri = f"file:{quote(str(path))}?mode=ro"
-        connection = sqlite3.connect(uri, uri=True, timeout=30, check_same_thread=False)
+        connection = sqlite3.connect(uri, uri=True, timeout=BUSY_S, check_same_thread=False)
         connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
         return connection
 
@@ -123,7 +125,8 @@ def _read_any_text(engine: sa.Engine) -> None:
         def load(self, data: Any) -> str:
             return bytes(data).decode("utf-8", "surrogateescape")
 
-    @sa.event.listens_for(engine, "connect")
+    # Before SQLAlchemy asks the server for its version, which would come as bytes.
+    @sa.event.listens_for(engine, "connect", insert=True)
     def _register(connection: Any, _record: object) -> None:
         if connection.info.parameter_status("server_encoding") == "SQL_ASCII":
             for name in ("text", "varchar", "bpchar"):

@@ -68,6 +68,7 @@ class Evidence:
     """Everything known about one row of one chunk besides its text."""
 
     parser: str = ""
+    record_id: str = ""
     reject: Mapping[str, Any] | None = None
     duplicate: Mapping[str, Any] | None = None
     labels: Mapping[str, Any] = field(default_factory=dict)
@@ -80,7 +81,7 @@ class Evidence:
 
 def describe(chunks: Chunks, chunk: str, row: int, rules: Sequence[RuleNote]) -> Evidence:
     """Gather the evidence about row ``row`` of ``chunk`` (its row in ``parse.text``)."""
-    parser = _aligned(chunks, "parse", "text", chunk, row, ("parser",)).get("parser") or ""
+    parsed = _aligned(chunks, "parse", "text", chunk, row, ("parser", "source_record_id"))
     reject = _keyed(chunks.table("filter", "rejects", chunk), row)
     last = "parse"
     if chunk in chunks.index("filter", "verdicts"):
@@ -98,7 +99,8 @@ def describe(chunks: Chunks, chunk: str, row: int, rules: Sequence[RuleNote]) ->
     duplicate = group if group is not None and group["verdict"] != "survivor" else None
     survivor = group if group is not None and group["verdict"] == "survivor" else None
     return Evidence(
-        parser=parser,
+        parser=parsed.get("parser") or "",
+        record_id=parsed.get("source_record_id") or "",
         reject=reject,
         duplicate=duplicate,
         labels=labels or {},

@@ -28,7 +28,9 @@ class Lineage:
         fate: ``exported``, ``rejected``, ``duplicate``, ``not_sampled``, ``dead``, or ``kept`` (not
             removed so far; the run ended before its export).
         step: where that was decided.
-        source_id: source, ``path`` inside it, ``position`` (byte offset; Parquet: row) and ``part``.
+        source_id: source, ``path`` inside it, ``position`` (byte offset; Parquet: row; tables: key) and
+            ``part``.
+        record_id: the id that the record has in its source (of a table: its key), where it has one.
         rule: what rejected it, with its ``value``, the ``bound``, the ``side`` and the ``gate``.
         detail: a sentence more, where the step gave one.
         survivor: for duplicates the document that stands for it, with its own fate.
@@ -50,6 +52,7 @@ class Lineage:
     position: int = -1
     part: int = 0
     url: str = ""
+    record_id: str = ""
     rule: str = ""
     gate: str = ""
     value: float | None = None
@@ -212,6 +215,7 @@ def _from_fate(
             one,
             row=at,
             parser=notes.parser,
+            record_id=notes.record_id,
             labels=notes.labels,
             passed=notes.passed,
             gate=notes.gate,
@@ -232,7 +236,12 @@ def _so_far(
     """The fate of a document of which export has written none: from the verdicts there are."""
     notes = describe(chunks, place.chunk, place.row, rules)
     one = replace(
-        _where(place, row), row=place.row, labels=notes.labels, passed=notes.passed, copies=notes.copies
+        _where(place, row),
+        row=place.row,
+        record_id=notes.record_id,
+        labels=notes.labels,
+        passed=notes.passed,
+        copies=notes.copies,
     )
     if notes.reject is not None:
         return replace(

@@ -32,6 +32,8 @@ def as_text(one: Lineage, indent: str = "") -> str:
     lines = [f"document   {one.doc_id or '(none: a whole file)'}", f"fate       {_sentence(one)}"]
     where = one.path if one.position < 0 else f"{one.path}, at {one.position}"
     lines.append(f"source     {one.source_id}: {where}" + (f", part {one.part}" if one.part else ""))
+    if one.record_id:
+        lines.append(f"record id  {one.record_id}")
     if one.url:
         lines.append(f"url        {one.url}")
     if one.parser:
