@@ -18,15 +18,24 @@ _FOREIGN = re.compile(r"[^A-Za-z0-9_.-]+")
 def parse_source(text: str) -> SourceSettings:
     """A source as it is written on the command line.
 
-    Without a kind the name's suffix decides. Its id is the file's or folder's name.
+    Without a kind the name's suffix decides; ``s3://…`` is of kind ``s3``. Its id is the file's or folder's
+    name.
 
     Raises:
-        ConfigError: it names no path, or a kind that there is not.
+        ConfigError: it names no path, a kind that there is not, or one that needs more than a path.
     """
     from dataflow_ops.layers.ingest.sources import KINDS
 
+    kinds = (*KINDS, "s3")
     kind, sep, path = text.partition(":")
-    if not sep or kind not in KINDS:
+    if kind == "sql":
+        raise ConfigError(
+            f"--source {text!r}: a table needs a key, too: write it into the job file's sources"
+            " (kind: sql, see docs/sources.md)"
+        )
+    if text.startswith("s3://"):
+        path = text
+    elif not sep or kind not in kinds:
         kind, path = "", text
     path, domain = _domain(path)
     if not path.strip():
@@ -37,7 +46,7 @@ def parse_source(text: str) -> SourceSettings:
     prefix = text.partition(":")[0]
     if sep and not kind and prefix.isalpha() and not os.path.lexists(os.path.expandvars(path)):
         raise ConfigError(
-            f"--source {text!r}: there is no such path, and no kind '{prefix}'; kinds are {', '.join(KINDS)}"
+            f"--source {text!r}: there is no such path, and no kind '{prefix}'; kinds are {', '.join(kinds)}"
         )
     # A path that ends in .. or is . has no name of its own.
     name = Path(path) if Path(path).name not in ("", "..") else Path(path).expanduser().resolve()

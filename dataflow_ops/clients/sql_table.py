@@ -102,16 +102,15 @@ class SqlTable:
         chosen: list[sa.ColumnClause[Any]] = [sa.column(name) for name in columns]
         wanted: sa.Select[Any] = sa.select(*chosen).select_from(self._from).order_by(*self._keys)
         wanted = wanted.where(self._has_key(), self._compared("<=", last)).limit(PAGE_ROWS)
-        behind = None if first is None else self._compared(">=", first)
-        failures = 0
+        sign, at, failures = ">=", first, 0
         while True:
-            page = wanted if behind is None else wanted.where(behind)
+            page = wanted if at is None else wanted.where(self._compared(sign, at))
             came = 0
             try:
                 with self._engine.connect() as connection:
                     for row in connection.execution_options(yield_per=_BUFFERED_ROWS).execute(page):
                         came, failures = came + 1, 0
-                        behind = self._compared(">", tuple(row[i] for i in places))
+                        sign, at = ">", tuple(row[i] for i in places)
                         yield tuple(row)
             except DBAPIError as e:
                 self._wait(e, failures)

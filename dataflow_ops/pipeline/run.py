@@ -17,6 +17,7 @@ from dataflow_ops.engine.faults import told_plainly
 from dataflow_ops.errors import DataFlowError, SourceChanged
 from dataflow_ops.layers.ingest.discover import DiscoverStep
 from dataflow_ops.layers.ingest.listing import check_sources, list_sources
+from dataflow_ops.layers.ingest.sources.sql import ROW_BYTES
 from dataflow_ops.pipeline.build import build_steps
 from dataflow_ops.pipeline.days import in_interval, listing_of
 from dataflow_ops.pipeline.driver import Reporter, RunPaused
@@ -159,17 +160,25 @@ def dry_run_of(
     rows: list[dict[str, Any]] = []
     for source in settings.sources:
         mine = listing.filter(pc.equal(listing.column("source_id"), source.source_id))
+        sized = mine.filter(pc.greater_equal(mine.column("size"), 0))
         rows.append(
             {
                 "source": source.source_id,
                 "kind": source.kind,
                 "domain": source.domain,
                 "files": mine.num_rows,
-                "bytes": pc.sum(mine.column("size")).as_py() or 0,
+                "bytes": pc.sum(sized.column("size")).as_py() or 0,
                 "chunks": sum(1 for c in found if c.source_id == source.source_id),
             }
         )
-        if not rows[-1]["bytes"]:
+        if sized.num_rows < mine.num_rows:
+            unknown = mine.num_rows - sized.num_rows
+            notes.append(
+                f"source {source.source_id}: the size of {unknown} files is not known before fetching"
+            )
+        elif source.version and sized.num_rows:
+            notes.append(f"source {source.source_id}: bytes are estimated, {ROW_BYTES:,} for each row")
+        elif not rows[-1]["bytes"]:
             notes.append(f"source {source.source_id}: {mine.num_rows} files, nothing in them")
     if told := few_chunks(len(found), workers, sum(r["bytes"] for r in rows)):
         notes.append(told)

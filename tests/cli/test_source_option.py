@@ -36,6 +36,9 @@ def test_names_that_differ_outside_ascii_stay_apart() -> None:
         ("git:repo@code", "git", "repo", "code"),
         ("a@b/c", "files", "a@b/c", "web"),
         ("http:urls.txt@news", "http", "urls.txt", "news"),
+        ("s3://bucket/crawl@news", "s3", "s3://bucket/crawl", "news"),
+        ("s3://bucket/lines.jsonl", "s3", "s3://bucket/lines.jsonl", "web"),
+        ("s3:s3://bucket/x", "s3", "s3://bucket/x", "web"),
     ],
 )
 def test_kind_path_and_domain(text: str, kind: str, path: str, domain: str) -> None:
@@ -54,6 +57,11 @@ def test_a_file_of_that_very_name_is_no_domain(tmp_path: Path, monkeypatch: pyte
 def test_what_names_no_source_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match=r"names no path|no kind 'jsonll'; kinds are files"):
         parse_source(text)
+
+
+def test_a_table_needs_more_than_a_path() -> None:
+    with pytest.raises(ConfigError, match="a table needs a key, too: write it into the job file's sources"):
+        parse_source("sql:sqlite:///x.db")
 
 
 def test_a_job_that_mixes_wants_the_domain_said(dataflow: Dataflow, tmp_path: Path) -> None:

@@ -95,6 +95,8 @@ class Weed(S3Server):
                     *("-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-master.port={master}"),
                     *(f"-volume.port={volume}", "-volume.max=1000", "-master.volumeSizeLimitMB=1024"),
                     *("-filer", f"-filer.port={filer}", "-s3", f"-s3.port={s3}"),
+                    # Ports that it would open at fixed numbers: two servers on one machine collide.
+                    *("-s3.port.iceberg=0", "-s3.port.lance=0"),
                     f"-s3.config={self._folder / 's3.json'}",
                     # Its other doors have fixed ports, and it would report home.
                     *("-s3.port.iceberg=0", "-s3.port.lance=0", "-master.telemetry=false"),

@@ -80,9 +80,13 @@ def position_of(key: Key) -> int:
     return key_hash(key) >> 1
 
 
-def key_hash(key: Key) -> int:
-    """64 bits of a key's SHA-256."""
-    text = json.dumps(key_json(key, "a key"), separators=(",", ":"))
+def key_hash(key: Key, where: str = "a key") -> int:
+    """64 bits of a key's SHA-256.
+
+    Raises:
+        ConfigError: as :func:`key_json`.
+    """
+    text = json.dumps(key_json(key, where), separators=(",", ":"))
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
 
 

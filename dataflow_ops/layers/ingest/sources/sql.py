@@ -113,8 +113,7 @@ def _ranges(
     last: Key = highest
     for row in table.rows(form.listed, None, highest):
         key = tuple(row[i] for i in places)
-        rowform.key_json(key, where)
-        if rowform.key_hash(key) % source.range_rows == 0:
+        if rowform.key_hash(key, where) % source.range_rows == 0:
             if first is not None:
                 yield _range(start, mark, first, last, where)
             # The last part of the name has no ending that would say something about the format.
