@@ -87,7 +87,7 @@ class SourceSettings(Section):
     key: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     version: str = ""
-    range_rows: Annotated[int, Field(ge=1, le=1_000_000)] = 1000
+    range_rows: Annotated[int, Field(ge=1, le=1_000_000)] = 200
 
     @property
     def dated(self) -> bool:
