@@ -8,8 +8,9 @@ from shlex import quote
 from typing import Any
 
 from dataflow_ops.errors import ConfigError
-from dataflow_ops.settings import JobSettings, SourceSettings
+from dataflow_ops.settings import JobSettings
 from dataflow_ops.settings_file import Place, override, read_mapping, validated
+from dataflow_ops.source_settings import SourceSettings
 
 OF_RUNS = "interval"
 """The section that a run adds to its own copy of the settings."""

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 from dataflow_ops.errors import ConfigError
-from dataflow_ops.settings import SourceSettings
+from dataflow_ops.source_settings import SourceSettings
 
 _BY_SUFFIX = {".jsonl": "jsonl", ".parquet": "parquet", ".warc": "warc"}
 _DOMAIN = re.compile(r"[A-Za-z0-9_.-]+")

@@ -14,7 +14,8 @@ from dataflow_ops.observe.losses import Losses, SourceLoss
 from dataflow_ops.observe.metrics import RunMetrics
 from dataflow_ops.observe.rule_texts import settings_of
 from dataflow_ops.observe.spread import Spread
-from dataflow_ops.settings import DatasetSettings, JobSettings, SourceSettings
+from dataflow_ops.settings import DatasetSettings, JobSettings
+from dataflow_ops.source_settings import SourceSettings
 
 TOP = 25
 """Rows shown of any list that may be long."""

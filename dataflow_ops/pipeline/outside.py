@@ -6,7 +6,7 @@ Their libraries are loaded by the first job that has such a source.
 from __future__ import annotations
 
 from dataflow_ops.layers.ingest.outside import Bucket, Outside, Table
-from dataflow_ops.settings import SourceSettings
+from dataflow_ops.source_settings import SourceSettings
 
 
 def _table(source: SourceSettings) -> Table:

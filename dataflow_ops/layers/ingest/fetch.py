@@ -13,7 +13,8 @@ from dataflow_ops.layers.ingest.outcomes import Outcome, Row, dead, fetched, is_
 from dataflow_ops.layers.ingest.outside import NOTHING, Outside
 from dataflow_ops.protocols import Input, OutputSpec, Partitioning, Side
 from dataflow_ops.ranges import range_sha256
-from dataflow_ops.settings import IngestSettings, JobSettings, SourceSettings
+from dataflow_ops.settings import IngestSettings, JobSettings
+from dataflow_ops.source_settings import SourceSettings
 from dataflow_ops.values import StepResult
 
 if TYPE_CHECKING:

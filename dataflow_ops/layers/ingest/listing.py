@@ -20,7 +20,8 @@ from dataflow_ops.layers.ingest.sources.days import of_days
 from dataflow_ops.layers.ingest.sources.listed import LeftOut, SourceFile
 from dataflow_ops.media import unpacked_bytes
 from dataflow_ops.ranges import cuts, is_splittable
-from dataflow_ops.settings import JobSettings, SourceSettings
+from dataflow_ops.settings import JobSettings
+from dataflow_ops.source_settings import SourceSettings
 from dataflow_ops.timing import IntervalSettings
 
 LISTED = pa.schema(

@@ -13,7 +13,7 @@ from dataflow_ops.layers.ingest.sources.names import unescape
 from dataflow_ops.layers.ingest.sources.s3 import Root, root_in
 from dataflow_ops.media import Media, media_of, sniff
 from dataflow_ops.protocols import Side
-from dataflow_ops.settings import SourceSettings
+from dataflow_ops.source_settings import SourceSettings
 
 _HEAD = 512
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from dataflow_ops.errors import ConfigError
-from dataflow_ops.settings import SourceSettings
+from dataflow_ops.source_settings import SourceSettings
 
 Key = tuple[object, ...]
 """Values of a row's key columns, in their order."""

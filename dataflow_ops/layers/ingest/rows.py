@@ -9,7 +9,7 @@ from dataflow_ops.layers.ingest.outcomes import Outcome, Row, awaited, dead, fet
 from dataflow_ops.layers.ingest.outside import Table
 from dataflow_ops.layers.ingest.sources.sql import read_range
 from dataflow_ops.protocols import Side
-from dataflow_ops.settings import SourceSettings
+from dataflow_ops.source_settings import SourceSettings
 
 _BLOCK = 1 << 20
 

@@ -35,7 +35,8 @@ from dataflow_ops.layers.parse.rows import RowBuilder
 from dataflow_ops.layers.parse.streams import HashedReader
 from dataflow_ops.protocols import Input, OutputSpec, Partitioning, Side
 from dataflow_ops.ranges import part_of
-from dataflow_ops.settings import JobSettings, SourceSettings
+from dataflow_ops.settings import JobSettings
+from dataflow_ops.source_settings import SourceSettings
 from dataflow_ops.values import StepResult
 
 VERSION: Final = 1

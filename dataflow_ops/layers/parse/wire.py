@@ -12,7 +12,7 @@ from dataflow_ops.errors import DocumentError, ParserFailed
 from dataflow_ops.layers.parse.guard import Answer, Request
 from dataflow_ops.layers.parse.parsers import BY_NAME
 from dataflow_ops.layers.parse.parsers.base import Hints, ParsedDocument
-from dataflow_ops.settings import SourceSettings
+from dataflow_ops.source_settings import SourceSettings
 
 TARGET: Final = "dataflow_ops.layers.parse.wire:handle"
 """What the guard's child runs."""

@@ -13,7 +13,7 @@ from dataflow_ops.layers.ingest.sources import KINDS
 from dataflow_ops.layers.ingest.sources.jsonfiles import record_or_document
 from dataflow_ops.layers.parse.parsers import record as records_parser
 from dataflow_ops.media import media_of
-from dataflow_ops.settings import SourceSettings
+from dataflow_ops.source_settings import SourceSettings
 
 RECORDS = [
     b'{"text": "words"}',

@@ -17,7 +17,7 @@ from dataflow_ops.errors import ConfigError
 from dataflow_ops.layers.ingest.sources import KINDS, open_path
 from dataflow_ops.layers.ingest.sources.listed import SourceFile
 from dataflow_ops.layers.ingest.sources.names import escape, unescape
-from dataflow_ops.settings import SourceSettings
+from dataflow_ops.source_settings import SourceSettings
 
 
 def listed(kind: str, path: Path | str, **more: object) -> tuple[list[SourceFile], Counter[str]]:

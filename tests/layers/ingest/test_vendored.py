@@ -8,7 +8,7 @@ import pytest
 
 from dataflow_ops.layers.ingest.sources import KINDS
 from dataflow_ops.layers.ingest.sources.vendored import is_vendored
-from dataflow_ops.settings import SourceSettings
+from dataflow_ops.source_settings import SourceSettings
 
 LOCKS = [
     *("requirements.lock", "requirements-dev.lock", "requirements-lock.txt", "requirements.lock.txt"),

@@ -12,7 +12,7 @@ from dataflow_ops.layers.ingest.outside import Outside
 from dataflow_ops.layers.ingest.sources import files, git, http, jsonl, parquet, s3, sql, warc
 from dataflow_ops.layers.ingest.sources.listed import LeftOut, SourceFile
 from dataflow_ops.layers.ingest.sources.roots import locate
-from dataflow_ops.settings import SourceSettings
+from dataflow_ops.source_settings import SourceSettings
 
 ListFiles = Callable[[SourceSettings, LeftOut], Iterator[SourceFile]]
 ListOutside = Callable[[SourceSettings, LeftOut, Outside], Iterator[SourceFile]]

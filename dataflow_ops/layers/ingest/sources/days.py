@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataflow_ops.dates import has_date, of_day
 from dataflow_ops.errors import ConfigError
 from dataflow_ops.layers.ingest.sources.roots import Root
-from dataflow_ops.settings import SourceSettings
+from dataflow_ops.source_settings import SourceSettings
 
 _WILD = frozenset("*?[")
 

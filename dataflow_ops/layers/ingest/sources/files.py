@@ -10,7 +10,7 @@ from dataflow_ops.layers.ingest.sources.listed import LeftOut, SourceFile
 from dataflow_ops.layers.ingest.sources.roots import root_of
 from dataflow_ops.layers.ingest.sources.walk import media_by_content, walk
 from dataflow_ops.media import media_of
-from dataflow_ops.settings import SourceSettings
+from dataflow_ops.source_settings import SourceSettings
 
 
 def list_files(source: SourceSettings, left_out: LeftOut) -> Iterator[SourceFile]:

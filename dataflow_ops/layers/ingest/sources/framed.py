@@ -8,7 +8,7 @@ from dataclasses import replace
 from dataflow_ops.layers.ingest.sources.listed import LeftOut, SourceFile
 from dataflow_ops.layers.ingest.sources.roots import root_of
 from dataflow_ops.layers.ingest.sources.walk import walk
-from dataflow_ops.settings import SourceSettings
+from dataflow_ops.source_settings import SourceSettings
 
 
 def list_framed(

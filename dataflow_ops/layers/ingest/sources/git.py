@@ -16,7 +16,7 @@ from dataflow_ops.layers.ingest.sources.roots import root_of
 from dataflow_ops.layers.ingest.sources.vendored import is_vendored
 from dataflow_ops.layers.ingest.sources.walk import media_by_content
 from dataflow_ops.media import media_of
-from dataflow_ops.settings import SourceSettings
+from dataflow_ops.source_settings import SourceSettings
 
 _REASON_BY_MODE = {"120000": "symlink", "160000": "submodule"}
 

@@ -10,7 +10,7 @@ from dataflow_ops.layers.ingest.sources.listed import LeftOut, SourceFile
 from dataflow_ops.layers.ingest.sources.names import escape
 from dataflow_ops.layers.ingest.sources.patterns import Patterns
 from dataflow_ops.layers.ingest.sources.roots import root_of
-from dataflow_ops.settings import SourceSettings
+from dataflow_ops.source_settings import SourceSettings
 
 
 def list_files(source: SourceSettings, left_out: LeftOut) -> Iterator[SourceFile]:

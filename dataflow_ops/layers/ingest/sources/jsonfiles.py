@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from dataflow_ops.media import CODE, JSON, JSONL, Media
-from dataflow_ops.settings import SourceSettings
+from dataflow_ops.source_settings import SourceSettings
 
 DIALOGUE_KEYS: Final = ("messages", "conversations")
 LOOK: Final = 1 << 20

@@ -9,7 +9,7 @@ import pathspec
 from dataflow_ops.dates import of_any_day
 from dataflow_ops.errors import ConfigError
 from dataflow_ops.layers.ingest.sources.days import day_patterns
-from dataflow_ops.settings import SourceSettings
+from dataflow_ops.source_settings import SourceSettings
 
 SKIPPED_FOLDERS = frozenset({"__pycache__"})
 """Skipped like hidden names: nothing in them was written by a person."""

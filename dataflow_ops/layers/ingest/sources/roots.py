@@ -9,7 +9,7 @@ from pathlib import Path
 from dataflow_ops.dates import has_date, of_any_day, root_and_template
 from dataflow_ops.errors import ConfigError
 from dataflow_ops.layers.ingest.sources.names import unescape
-from dataflow_ops.settings import SourceSettings
+from dataflow_ops.source_settings import SourceSettings
 
 _WILD = frozenset("*?[")
 

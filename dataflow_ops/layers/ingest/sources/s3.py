@@ -14,7 +14,7 @@ from dataflow_ops.layers.ingest.sources.listed import LeftOut, SourceFile
 from dataflow_ops.layers.ingest.sources.names import escape
 from dataflow_ops.layers.ingest.sources.patterns import OTHER_DAY, Patterns
 from dataflow_ops.media import media_of
-from dataflow_ops.settings import SourceSettings
+from dataflow_ops.source_settings import SourceSettings
 
 SCHEME = "s3://"
 _WILD = frozenset("*?[")

@@ -19,7 +19,7 @@ from dataflow_ops.layers.ingest import rowform
 from dataflow_ops.layers.ingest.outside import Key, Outside, Table
 from dataflow_ops.layers.ingest.sources.listed import LeftOut, SourceFile
 from dataflow_ops.media import ROWS
-from dataflow_ops.settings import SourceSettings
+from dataflow_ops.source_settings import SourceSettings
 
 ROW_BYTES: Final = 4096
 """Bytes counted for a row whose text is not read: about the mean of a corpus of web pages and handbooks."""

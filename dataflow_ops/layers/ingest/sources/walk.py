@@ -13,7 +13,7 @@ from dataflow_ops.layers.ingest.sources.names import escape
 from dataflow_ops.layers.ingest.sources.patterns import OTHER_DAY, Patterns
 from dataflow_ops.layers.ingest.sources.roots import root_of
 from dataflow_ops.media import Media, media_of, sniff
-from dataflow_ops.settings import SourceSettings
+from dataflow_ops.source_settings import SourceSettings
 
 _HEAD = 512
 

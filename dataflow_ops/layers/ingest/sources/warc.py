@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataflow_ops.layers.ingest.sources.framed import list_framed
 from dataflow_ops.layers.ingest.sources.listed import LeftOut, SourceFile
 from dataflow_ops.media import WARC
-from dataflow_ops.settings import SourceSettings
+from dataflow_ops.source_settings import SourceSettings
 
 
 def list_files(source: SourceSettings, left_out: LeftOut) -> Iterator[SourceFile]:

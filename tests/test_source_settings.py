@@ -9,7 +9,8 @@ import pytest
 
 from dataflow_ops.errors import ConfigError
 from dataflow_ops.job_file import parse_job
-from dataflow_ops.settings import JobSettings, SourceSettings
+from dataflow_ops.settings import JobSettings
+from dataflow_ops.source_settings import SourceSettings
 
 TABLE = {"kind": "sql", "url": "sqlite:///x.db", "table": "t", "key": "id", "source_id": "db"}
 
