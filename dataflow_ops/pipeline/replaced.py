@@ -18,6 +18,7 @@ from dataflow_ops.errors import CorruptOutput
 from dataflow_ops.pipeline.chain import Link
 from dataflow_ops.schema import DOC_ID
 from dataflow_ops.storage.blob import BlobStore
+from dataflow_ops.storage.small_parquet import parquet_in
 
 PATH = "replaced.parquet"
 SCHEMA = pa.schema(
@@ -61,7 +62,7 @@ def replaced_before(link: Link, blobs: BlobStore, parts: int) -> list[pa.Array]:
     data = blobs.read(uri)
     if hashlib.sha256(data).hexdigest() != entry["sha256"]:
         raise CorruptOutput(f"{uri} is not what was published; restore it or make the version again")
-    table = pq.read_table(pa.BufferReader(data)).cast(SCHEMA)
+    table = parquet_in(data).cast(SCHEMA)
     found = []
     for part in range(parts):
         mine = table["doc_id"].filter(pc.equal(table["part"], part)).combine_chunks()

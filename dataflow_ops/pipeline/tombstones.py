@@ -23,6 +23,7 @@ from dataflow_ops.pipeline.chain import Link
 from dataflow_ops.pipeline.version_states import REMOVED, unreadable
 from dataflow_ops.schema import DOC_ID
 from dataflow_ops.storage.blob import BlobStore
+from dataflow_ops.storage.small_parquet import parquet_in
 
 PATH = "tombstones.parquet"
 
@@ -130,7 +131,7 @@ def read_tombstones(link: Link, blobs: BlobStore) -> pa.Table:
     data = blobs.read(uri)
     if hashlib.sha256(data).hexdigest() != entry["sha256"]:
         raise CorruptOutput(f"{uri} is not what was published; restore it or make the version again")
-    return pq.read_table(pa.BufferReader(data))
+    return parquet_in(data)
 
 
 def _parts_of(replaced: pa.Table, links: Sequence[Link], index: Sequence[Link]) -> pa.Array:
@@ -182,7 +183,9 @@ def _shards_of(link: Link, out: pa.Table, blobs: BlobStore) -> list[str]:
     ids = out["doc_id"].combine_chunks()
     for entry in link.manifest["lineage"]:
         with blobs.open(f"{link.folder}/{entry['path']}") as file:
-            for batch in pq.ParquetFile(file).iter_batches(_BATCH, columns=["doc_id", "fate", "shard"]):
+            for batch in pq.ParquetFile(file).iter_batches(
+                _BATCH, columns=["doc_id", "fate", "shard"], use_threads=False
+            ):
                 table = pa.Table.from_batches([batch])
                 here = pc.and_(pc.equal(table["fate"], "exported"), pc.is_in(table["doc_id"], value_set=ids))
                 found.update(table["shard"].filter(here).to_pylist())
@@ -196,7 +199,7 @@ def _rows(uri: str, blobs: BlobStore, wanted: set[str]) -> Iterator[dict[str, An
     ids = pa.array(sorted(wanted), pa.string())
     with blobs.open(uri) as file:
         if not uri.endswith(".jsonl.zst"):
-            for batch in pq.ParquetFile(file).iter_batches(_BATCH, columns=columns):
+            for batch in pq.ParquetFile(file).iter_batches(_BATCH, columns=columns, use_threads=False):
                 table = pa.Table.from_batches([batch])
                 yield from table.filter(pc.is_in(table["id"], value_set=ids)).to_pylist()
             return
