@@ -11,8 +11,8 @@ from dataflow_ops.state import cursors
 from dataflow_ops.state.database import Database, dump
 from dataflow_ops.state.fence import end
 from dataflow_ops.state.letters import replace_letters
-from dataflow_ops.state.outbox import emit
 from dataflow_ops.state.tables import metric, rule_hit, task, task_output
+from dataflow_ops.state.task_events import tell
 from dataflow_ops.values import Claim, Counts, DeadLetter, Output, Slice
 
 
@@ -72,7 +72,7 @@ class Commits:
             )
             replace_letters(connection, self.db, claim.key, dead)
             cursors.delete(connection, claim.key, row.step, cursors.CORPUS)
-            emit(
+            tell(
                 connection,
                 self.db,
                 "task.success",

@@ -22,6 +22,7 @@ BUSY_TIMEOUT_MS = 30_000
 _LOCK_SPACE = 0x64666C77
 LOCK_QUEUE = 1
 LOCK_MIGRATE = 2
+LOCK_DELIVERY = 3
 
 PATIENCE_S = 300.0
 """How long work that is under way waits for a database that went away: a restart takes seconds, moving it to
@@ -179,8 +180,14 @@ class Database:
         if self.is_postgres:
             array = sa.bindparam(None, list(values), type_=sa.ARRAY(sa.Text), unique=True)
             return column == sa.any_(array)
-        listed = sa.func.json_each(json.dumps(list(values))).table_valued("value")
-        return column.in_(sa.select(listed.c.value))
+        return column.in_(sa.select(self.listed(values).c.value))
+
+    def listed(self, values: Sequence[str]) -> sa.TableValuedAlias:
+        """The values as a table with one column ``value``, as one parameter."""
+        if self.is_postgres:
+            array = sa.bindparam(None, list(values), type_=sa.ARRAY(sa.Text), unique=True)
+            return sa.func.unnest(array).table_valued("value", name="listed").render_derived()
+        return sa.func.json_each(json.dumps(list(values))).table_valued("value")
 
 
 def translate(error: DBAPIError) -> StateError | StorageFull:

@@ -12,9 +12,9 @@ from dataflow_ops.errors import ConfigError
 from dataflow_ops.state.database import Database
 from dataflow_ops.state.dropped import dropped_before, subject
 from dataflow_ops.state.machine import move
-from dataflow_ops.state.outbox import emit
 from dataflow_ops.state.records import COMPACT, INCREMENTAL, LetterRecord
 from dataflow_ops.state.tables import dead_letter, run, run_task, task
+from dataflow_ops.state.task_events import tell
 from dataflow_ops.state.totals import totals_void_of_task
 from dataflow_ops.state.upsert import insert_missing
 from dataflow_ops.values import DeadLetter
@@ -228,7 +228,7 @@ def chunk_letter(
     """Open a letter for a dead task, with an alarm in the outbox."""
     letter = DeadLetter("chunk", step, "", partition, -1, "", error_type or "", message or "")
     add_letters(connection, db, key, [letter], reopen=True)
-    emit(
+    tell(
         connection,
         db,
         "task.dead",
@@ -243,7 +243,7 @@ def revive_task(connection: sa.Connection, db: Database, key: str) -> bool:
         sa.update(task)
         .where(task.c.key == key, task.c.state == "DEAD")
         .values(state=move("DEAD", "revive"), attempt=0)
-        .returning(task.c.step)
+        .returning(task.c.step, task.c.partition)
     ).one_or_none()
     if revived is None:
         return False
@@ -253,7 +253,8 @@ def revive_task(connection: sa.Connection, db: Database, key: str) -> bool:
         .values(state="retried", updated_at=db.now)
     )
     totals_void_of_task(connection, key)
-    emit(connection, db, "task.revived", key, {"step": revived.step})
+    told = {"step": revived.step, "partition": revived.partition}
+    tell(connection, db, "task.revived", key, told)
     return True
 
 

@@ -90,6 +90,8 @@ class Runs:
                     updated_at=self.db.now,
                 )
             )
+            planned = {"from": None, "event": "plan", "dataset": dataset, "job": job_name, "detail": ""}
+            emit(connection, self.db, "run.planned", run_id, planned)
             return _known(connection, run_id)
 
     def get_run(self, run_id: str) -> RunRecord | None:
@@ -190,7 +192,7 @@ def move_run(
 ) -> RunRecord:
     """:meth:`Runs.set_run_state` inside the caller's transaction."""
     row = connection.execute(
-        sa.select(run.c.state).where(run.c.run_id == run_id).with_for_update()
+        sa.select(run.c.state, run.c.dataset, run.c.job_name).where(run.c.run_id == run_id).with_for_update()
     ).one_or_none()
     if row is None:
         raise StateError(f"there is no run {run_id}")
@@ -208,7 +210,14 @@ def move_run(
             values |= {"started_at": sa.func.coalesce(run.c.started_at, db.now), "ended_at": None}
         elif after not in LIVE_RUNS:
             values["ended_at"] = db.now
-        emit(connection, db, f"run.{after.lower()}", run_id, {"from": before, "event": event})
+        told = {
+            "from": before,
+            "event": event,
+            "dataset": row.dataset,
+            "job": row.job_name,
+            "detail": (detail or "")[:500],
+        }
+        emit(connection, db, f"run.{after.lower()}", run_id, told)
     connection.execute(sa.update(run).where(run.c.run_id == run_id).values(**values))
     return _known(connection, run_id)
 

@@ -11,6 +11,8 @@ from dataflow_ops.state.backfills import Backfills
 from dataflow_ops.state.commits import Commits
 from dataflow_ops.state.database import Database, create_engine
 from dataflow_ops.state.day_order import DayOrder
+from dataflow_ops.state.deliveries import Deliveries
+from dataflow_ops.state.delivery_desk import DeliveryDesk
 from dataflow_ops.state.glance import Glance
 from dataflow_ops.state.kept import Kept
 from dataflow_ops.state.leases import Leases
@@ -49,6 +51,8 @@ class StateStore(
     Reviews,
     Overview,
     Outbox,
+    Deliveries,
+    DeliveryDesk,
     Leases,
     DayOrder,
     Backfills,

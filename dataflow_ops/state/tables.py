@@ -314,13 +314,14 @@ delivery: Final = sa.Table(
     sa.Column("event_id", WIDE_KEY, primary_key=True, autoincrement=False),
     sa.Column("endpoint", named(), primary_key=True),
     sa.Column("subject", named(), nullable=False),  # of the event: its deliveries go out in order
-    sa.Column("state", named(12), nullable=False),  # PENDING, SENT, DEAD
-    sa.Column("attempts", sa.Integer, nullable=False),
-    sa.Column("next_attempt_at", sa.Double, nullable=False),
+    sa.Column("state", named(12), nullable=False),  # PENDING, SENT, DEAD, DROPPED
+    sa.Column("attempts", sa.Integer, nullable=False),  # tries that may have reached the receiver
+    sa.Column("next_attempt_at", sa.Double),  # null: waits behind an earlier one of its subject, or has ended
     sa.Column("owner", SafeText),  # that is sending it
     sa.Column("lease_until", sa.Double),
     sa.Column("last_error", SafeText),
     sa.Column("sent_at", sa.Double),
     sa.Column("updated_at", sa.Double, nullable=False),
     sa.Index(None, "endpoint", "state", "next_attempt_at"),
+    sa.Index(None, "endpoint", "subject", "state", "event_id"),  # which one of a subject comes next
 )

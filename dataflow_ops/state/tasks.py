@@ -17,9 +17,9 @@ from dataflow_ops.state.database import Database, dump
 from dataflow_ops.state.fence import end, renew
 from dataflow_ops.state.letters import chunk_letter, revive_task
 from dataflow_ops.state.machine import move, sources
-from dataflow_ops.state.outbox import emit
 from dataflow_ops.state.records import CursorRecord
 from dataflow_ops.state.tables import task
+from dataflow_ops.state.task_events import tell
 from dataflow_ops.state.totals import totals_void_of_task
 from dataflow_ops.values import Claim
 
@@ -95,9 +95,15 @@ class Tasks:
                     progress=None,
                     cursor_moved=False,
                 )
-                .returning(task.c.epoch)
+                .returning(task.c.epoch, task.c.step, task.c.partition)
             ).one_or_none()
-        return None if claimed is None else Claim(key, claimed.epoch, attempt, owner)
+            if claimed is None:
+                return None
+            told = {"from": row.state, "step": claimed.step, "partition": claimed.partition}
+            tell(
+                connection, self.db, "task.running", key, {**told, "attempt": attempt, "epoch": claimed.epoch}
+            )
+        return Claim(key, claimed.epoch, attempt, owner)
 
     def _bury(
         self,
@@ -191,7 +197,8 @@ class Tasks:
         with self.db.write() as connection:
             row = end(connection, self.db, claim, "pause")
             cursors.write(connection, self.db, claim.key, row.step, cursors.CORPUS, at)
-            emit(connection, self.db, "task.paused", claim.key, {"step": row.step, "offset": offset})
+            told = {"step": row.step, "partition": row.partition, "offset": offset}
+            tell(connection, self.db, "task.paused", claim.key, told)
 
     def fail(
         self, claim: Claim, error_type: str, message: str, trace: str, max_attempts: int
@@ -221,6 +228,10 @@ class Tasks:
             )
             if last:
                 chunk_letter(connection, self.db, claim.key, row.step, row.partition, error_type, message)
+            else:
+                told = {"step": row.step, "partition": row.partition, "attempt": claim.attempt}
+                why = {"error": error_type[:80], "message": message[:500]}
+                tell(connection, self.db, "task.failed", claim.key, {**told, **why})
         return "DEAD" if last else "FAILED"
 
     def ghost(self, key: str, epoch: int | None = None) -> bool:
@@ -241,11 +252,12 @@ class Tasks:
                 sa.update(task)
                 .where(*where)
                 .values(state=move("SUCCESS", "ghost"), attempt=0)
-                .returning(task.c.step)
+                .returning(task.c.step, task.c.partition)
             ).one_or_none()
             if moved is not None:
                 totals_void_of_task(connection, key)
-                emit(connection, self.db, "task.ghost", key, {"step": moved.step})
+                told = {"step": moved.step, "partition": moved.partition}
+                tell(connection, self.db, "task.ghost", key, told)
         return moved is not None
 
     def revive(self, key: str) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from dataflow_ops.state.database import Database
+from dataflow_ops.state.outbox import emit
 from dataflow_ops.state.tables import version_event
 from dataflow_ops.state.upsert import insert_missing
 
@@ -89,4 +90,7 @@ def record_event(
     if connection.execute(there).scalar() is not None:
         return False
     insert_missing(connection, version_event, [row])
+    if action != PUBLISHED:  # a version that waits for a person has this entry, too: its state says more
+        told = {"version": version_id, "who": who, "note": note[:500]}
+        emit(connection, db, f"version.{action}", dataset, told)
     return True

@@ -37,6 +37,8 @@ _QUERY = (
     )
 )
 
+PUBLISHED = "PUBLISHED"
+"""State of a version that was let through, by the rules or by a person."""
 REJECTED = "REJECTED"
 """State of a version that a person refused; it can't become current."""
 REMOVED = "REMOVED"
@@ -104,7 +106,10 @@ class Versions:
             if added is None:
                 raise VersionError(f"version {version_id} of {dataset} exists with another manifest")
             if added.version_id == version_id:
-                emit(connection, self.db, "version.added", dataset, {"version": version_id, "state": state})
+                told = {"version": version_id, "state": state, "run": run_id}
+                emit(connection, self.db, "version.added", dataset, told)
+                if state == PUBLISHED:
+                    emit(connection, self.db, "version.published", dataset, told)
             return _record(added)
 
     def set_version_state(
@@ -149,7 +154,10 @@ class Versions:
                 .where(_v.dataset == dataset, _v.version_id == version_id)
                 .values(state=state)
             )
-            emit(connection, self.db, "version.state", dataset, {"version": version_id, "state": state})
+            told = {"version": version_id, "state": state, "run": version.run_id}
+            emit(connection, self.db, "version.state", dataset, told)
+            if state == PUBLISHED and version.state != PUBLISHED:
+                emit(connection, self.db, "version.published", dataset, told)
 
     def set_current(
         self,

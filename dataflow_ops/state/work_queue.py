@@ -12,6 +12,7 @@ from dataflow_ops.state.machine import LIVE_RUNS, OPEN_TASKS, move
 from dataflow_ops.state.pauses import wanted_by_others
 from dataflow_ops.state.runs import move_run
 from dataflow_ops.state.tables import run, run_task, task
+from dataflow_ops.state.task_events import tell_all
 from dataflow_ops.state.totals import totals_void
 from dataflow_ops.state.upsert import insert_missing, upsert
 from dataflow_ops.values import TaskSpec
@@ -50,7 +51,8 @@ class WorkQueue:
                 if linked.get((spec.step, spec.partition)) != (spec.key, i)
             ]
             known = self._known(connection, [spec.key for _, spec in new])
-            insert_missing(connection, task, [_new(spec, now) for _, spec in new if spec.key not in known])
+            unknown = {spec.key: spec for _, spec in new if spec.key not in known}
+            insert_missing(connection, task, [_new(spec, now) for spec in unknown.values()])
             # Nobody else links meanwhile: what was not there a moment ago needs no second look.
             fresh = [(i, spec) for i, spec in new if (spec.step, spec.partition) not in linked]
             moved = [(i, spec) for i, spec in new if (spec.step, spec.partition) in linked]
@@ -60,8 +62,11 @@ class WorkQueue:
                 sa.update(task)
                 .where(task.c.state == "CANCELLED", self.db.among(task.c.key, [s.key for s in specs]))
                 .values(state=move("CANCELLED", "enqueue"), attempt=0)
-                .returning(task.c.step)
+                .returning(task.c.key, task.c.step, task.c.partition)
             ).all()
+            waiting = [(spec.key, spec.step, spec.partition) for spec in unknown.values()]
+            waiting += [(row.key, row.step, row.partition) for row in wanted_again]
+            tell_all(connection, self.db, "task.pending", run_id, waiting)
             changed = {spec.step for _, spec in new} | {row.step for row in wanted_again}
             totals_void(connection, run_id, sorted(changed))
 
@@ -114,8 +119,10 @@ class WorkQueue:
                 sa.update(task)
                 .where(task.c.state.in_(OPEN_TASKS), task.c.key.in_(mine), ~other.exists())
                 .values(state="CANCELLED", epoch=task.c.epoch + 1, owner=None, lease_until=None)
-                .returning(task.c.key)
+                .returning(task.c.key, task.c.step, task.c.partition)
             ).all()
+            gone = [(row.key, row.step, row.partition) for row in cancelled]
+            tell_all(connection, self.db, "task.cancelled", run_id, gone)
         return len(cancelled)
 
     def wanted_elsewhere(self, key: str, run_id: str) -> bool:

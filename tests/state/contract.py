@@ -5,6 +5,8 @@ from __future__ import annotations
 from tests.state.contract_claims import ClaimsContract
 from tests.state.contract_commits import CommitsContract
 from tests.state.contract_days import DaysContract
+from tests.state.contract_deliveries import DeliveriesContract
+from tests.state.contract_events import EventsContract
 from tests.state.contract_glance import GlanceContract
 from tests.state.contract_kept import KeptContract
 from tests.state.contract_leases import LeasesContract
@@ -25,5 +27,7 @@ class StateStoreContract(
     TotalsContract,
     GlanceContract,
     OverviewContract,
+    EventsContract,
+    DeliveriesContract,
 ):
     """The whole contract."""

@@ -49,7 +49,13 @@ class ClaimsContract(StoreCase):
             self._commit(store, late)
         assert store.read_cursor(key) is None
         assert self._number(store, task_output) == 0
-        assert self._topics(store) == ["run.running"]
+        assert self._topics(store) == [
+            "run.planned",
+            "run.running",
+            "task.pending",
+            "task.running",
+            "task.running",
+        ]
         self._commit(store, claim)
         assert self._state(store, key) == "SUCCESS"
 
@@ -142,7 +148,9 @@ class ClaimsContract(StoreCase):
         assert (again.attempt, again.epoch) == (1, 2)
         self._commit(store, again)
         assert store.read_cursor(key) is None
-        assert self._topics(store) == ["run.running", "task.paused", "task.success"]
+        assert self._topics(store)[2:] == [
+            f"task.{state}" for state in ("pending", "running", "paused", "running", "success")
+        ]
 
     def test_pause_flags(self, store: StateStore) -> None:
         assert store.paused("r1", "web") is None

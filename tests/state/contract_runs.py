@@ -29,7 +29,7 @@ class RunsContract(StoreCase):
         assert store.live_run("web") is None
         with pytest.raises(IllegalMove):
             store.set_run_state("r1", "RUNNING")
-        assert self._topics(store) == ["run.running", "run.succeeded"]
+        assert self._topics(store) == ["run.planned", "run.running", "run.succeeded"]
 
     def test_a_run_can_be_told_a_state(self, store: StateStore) -> None:
         store.set_run_state("r1", "PAUSED", "wait")

@@ -46,7 +46,7 @@ def upgrade() -> None:
         sa.Column("subject", sa.String(length=200), nullable=False),
         sa.Column("state", sa.String(length=12), nullable=False),
         sa.Column("attempts", sa.Integer(), nullable=False),
-        sa.Column("next_attempt_at", sa.Double(), nullable=False),
+        sa.Column("next_attempt_at", sa.Double(), nullable=True),
         sa.Column("owner", sa.Text(), nullable=True),
         sa.Column("lease_until", sa.Double(), nullable=True),
         sa.Column("last_error", sa.Text(), nullable=True),
@@ -58,6 +58,12 @@ def upgrade() -> None:
         op.f("ix_delivery_endpoint_state_next_attempt_at"),
         "delivery",
         ["endpoint", "state", "next_attempt_at"],
+        unique=False,
+    )
+    op.create_index(
+        op.f("ix_delivery_endpoint_subject_state_event_id"),
+        "delivery",
+        ["endpoint", "subject", "state", "event_id"],
         unique=False,
     )
     op.create_table(
