@@ -125,7 +125,6 @@ class Deliveries:
         outcomes: Sequence[Outcome],
         room: int,
         lease_s: float,
-        busy: Collection[int] = (),
     ) -> list[Due]:
         """Record what became of deliveries, and claim the next ones, in one transaction.
 
@@ -138,12 +137,11 @@ class Deliveries:
             outcomes: of deliveries that the owner had claimed.
             room: how many to claim at most.
             lease_s: how long nobody else may claim them.
-            busy: ids of events that the owner is sending still.
         """
         with self.db.write() as connection:
             self.db.lock(connection, LOCK_DELIVERY)
             self._record(connection, endpoint, owner, outcomes)
-            return self._claim(connection, endpoint, owner, room, lease_s, busy) if room > 0 else []
+            return self._claim(connection, endpoint, owner, room, lease_s) if room > 0 else []
 
     def delivery_owners(self) -> list[str]:
         """Who has claimed deliveries that are pending still."""
@@ -157,7 +155,7 @@ class Deliveries:
             freed = connection.execute(
                 sa.update(delivery)
                 .where(_d.state == PENDING, _d.owner == owner)
-                .values(owner=None, lease_until=None)
+                .values(owner=None, next_attempt_at=self.db.now)
                 .returning(_d.event_id)
             ).all()
         return len(freed)
@@ -172,7 +170,6 @@ class Deliveries:
                 "attempts": _d.attempts + int(one.counted),
                 "next_attempt_at": self.db.now + one.wait_s if one.state == PENDING else None,
                 "owner": None,
-                "lease_until": None,
                 "last_error": one.error or None,
                 "sent_at": self.db.now if one.state == SENT else None,
                 "updated_at": self.db.now,
@@ -189,47 +186,49 @@ class Deliveries:
         promote(connection, self.db, endpoint, over)
 
     def _claim(
-        self,
-        connection: sa.Connection,
-        endpoint: str,
-        owner: str,
-        room: int,
-        lease_s: float,
-        busy: Collection[int],
+        self, connection: sa.Connection, endpoint: str, owner: str, room: int, lease_s: float
     ) -> list[Due]:
-        # One's own claim on what one does not send comes from a call whose answer was lost.
-        mine = sa.and_(_d.owner == owner, _d.event_id.not_in(sorted(busy)))
-        earlier = delivery.alias("earlier")
-        first = ~sa.exists().where(
-            earlier.c.endpoint == _d.endpoint,
-            earlier.c.subject == _d.subject,
-            earlier.c.state == PENDING,
-            earlier.c.event_id < _d.event_id,
+        found = self._first_due(connection, endpoint, room)
+        if not found:
+            return []
+        connection.execute(
+            sa.update(delivery)
+            .where(_d.endpoint == endpoint, _d.event_id.in_(sorted(found)))
+            .values(owner=owner, next_attempt_at=self.db.now + lease_s)
         )
+        events = sa.select(_o.id, _o.topic, _o.subject, _o.payload, _o.created_at).where(
+            _o.id.in_(sorted(found))
+        )
+        due = [
+            Due(Event(row.id, row.topic, row.subject, json.loads(row.payload), row.created_at), found[row.id])
+            for row in connection.execute(events)
+        ]
+        order = {event_id: i for i, event_id in enumerate(found)}
+        return sorted(due, key=lambda one: order[one.event.id])
+
+    def _first_due(self, connection: sa.Connection, endpoint: str, room: int) -> dict[int, int]:
+        """Events whose turn it is, and how often each was tried: those that have been ready longest."""
+        # As a value: the database's clock as a function would keep PostgreSQL from the index.
+        now = connection.execute(sa.select(self.db.now)).scalar_one()
         query = (
-            sa.select(_o.id, _o.topic, _o.subject, _o.payload, _o.created_at, _d.attempts)
-            .select_from(delivery.join(outbox, _o.id == _d.event_id))
-            .where(
-                _d.endpoint == endpoint,
-                _d.state == PENDING,
-                _d.next_attempt_at <= self.db.now,
-                sa.or_(_d.lease_until.is_(None), _d.lease_until <= self.db.now, mine),
-                first,
-            )
+            sa.select(_d.event_id, _d.subject, _d.attempts)
+            .where(_d.endpoint == endpoint, _d.next_attempt_at <= now)
             .order_by(_d.next_attempt_at)
             .limit(room)
         )
-        due = [
-            Due(Event(row.id, row.topic, row.subject, json.loads(row.payload), row.created_at), row.attempts)
-            for row in connection.execute(query)
-        ]
-        if due:
-            connection.execute(
-                sa.update(delivery)
-                .where(_d.endpoint == endpoint, _d.event_id.in_([one.event.id for one in due]))
-                .values(owner=owner, lease_until=self.db.now + lease_s)
-            )
-        return due
+        while rows := connection.execute(query).all():
+            first = _heads(connection, self.db, endpoint, {row.subject for row in rows})
+            behind = [row.event_id for row in rows if row.event_id not in first]
+            if behind:
+                # An earlier one of the subject came late, or was put back: they wait for it.
+                connection.execute(
+                    sa.update(delivery)
+                    .where(_d.endpoint == endpoint, _d.event_id.in_(behind))
+                    .values(next_attempt_at=None)
+                )
+            if len(behind) < len(rows):
+                return {row.event_id: row.attempts for row in rows if row.event_id in first}
+        return {}
 
 
 def missing(interest: Interest) -> list[sa.ColumnElement[bool]]:
@@ -246,28 +245,36 @@ def promote(connection: sa.Connection, db: Database, endpoint: str, subjects: Co
     """
     if not subjects:
         return
+    heads = _heads(connection, db, endpoint, subjects)
+    if not heads:
+        return
+    # By primary key alone: any further condition tempts a planner to scan all that wait.
+    connection.execute(
+        sa.update(delivery)
+        .where(_d.event_id == sa.bindparam("event"), _d.endpoint == endpoint)
+        .values(next_attempt_at=sa.func.coalesce(_d.next_attempt_at, db.now)),
+        [{"event": head} for head in sorted(heads)],
+    )
+
+
+def _heads(connection: sa.Connection, db: Database, endpoint: str, subjects: Collection[str]) -> set[int]:
+    """The earliest pending delivery of each subject that has one."""
     listed = db.listed(sorted(set(subjects)))
     pending = delivery.alias("pending")
     # One look into the index for each subject, however many deliveries wait behind its first.
     first = (
-        sa.select(sa.func.min(pending.c.event_id))
+        sa.select(pending.c.event_id)
         .where(
             pending.c.endpoint == endpoint,
             pending.c.subject == listed.c.value,
             pending.c.state == PENDING,
         )
+        .order_by(pending.c.event_id)
+        .limit(1)
         .scalar_subquery()
     )
-    connection.execute(
-        sa.update(delivery)
-        .where(
-            _d.endpoint == endpoint,
-            _d.event_id.in_(sa.select(first).select_from(listed)),
-            _d.state == PENDING,
-            _d.next_attempt_at.is_(None),
-        )
-        .values(next_attempt_at=db.now, updated_at=db.now)
-    )
+    found = connection.execute(sa.select(first).select_from(listed)).scalars()
+    return {event_id for event_id in found if event_id is not None}
 
 
 def _as_like(pattern: str) -> str:

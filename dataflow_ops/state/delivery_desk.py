@@ -200,10 +200,7 @@ def _moved(
     if endpoint is not None:
         where = [*where, _d.endpoint == endpoint]
     changed = connection.execute(
-        sa.update(delivery)
-        .where(*where)
-        .values(owner=None, lease_until=None, **values)
-        .returning(_d.endpoint, _d.subject)
+        sa.update(delivery).where(*where).values(owner=None, **values).returning(_d.endpoint, _d.subject)
     )
     return [(row.endpoint, row.subject) for row in changed]
 
@@ -218,7 +215,8 @@ def _oldest(connection: sa.Connection, endpoint: str) -> tuple[float | None, str
     query = (
         sa.select(_o.created_at, _d.last_error)
         .select_from(delivery.join(outbox, _o.id == _d.event_id))
-        .where(_d.endpoint == endpoint, _d.state == PENDING)
+        # The oldest of all is the first of its subject: only those have a time.
+        .where(_d.endpoint == endpoint, _d.next_attempt_at.is_not(None))
         .order_by(_d.event_id)
         .limit(1)
     )

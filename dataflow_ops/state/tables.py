@@ -316,12 +316,19 @@ delivery: Final = sa.Table(
     sa.Column("subject", named(), nullable=False),  # of the event: its deliveries go out in order
     sa.Column("state", named(12), nullable=False),  # PENDING, SENT, DEAD, DROPPED
     sa.Column("attempts", sa.Integer, nullable=False),  # tries that may have reached the receiver
-    sa.Column("next_attempt_at", sa.Double),  # null: waits behind an earlier one of its subject, or has ended
+    # Null: waits behind an earlier one of its subject, or has ended. While it is sent: when the claim ends.
+    sa.Column("next_attempt_at", sa.Double),
     sa.Column("owner", SafeText),  # that is sending it
-    sa.Column("lease_until", sa.Double),
     sa.Column("last_error", SafeText),
     sa.Column("sent_at", sa.Double),
     sa.Column("updated_at", sa.Double, nullable=False),
-    sa.Index(None, "endpoint", "state", "next_attempt_at"),
     sa.Index(None, "endpoint", "subject", "state", "event_id"),  # which one of a subject comes next
+    # Those that have a turn, and no others: however many wait, no planner takes it for anything else.
+    sa.Index(
+        None,
+        "endpoint",
+        "next_attempt_at",
+        sqlite_where=sa.text("next_attempt_at IS NOT NULL"),
+        postgresql_where=sa.text("next_attempt_at IS NOT NULL"),
+    ),
 )

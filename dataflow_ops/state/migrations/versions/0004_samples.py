@@ -48,17 +48,18 @@ def upgrade() -> None:
         sa.Column("attempts", sa.Integer(), nullable=False),
         sa.Column("next_attempt_at", sa.Double(), nullable=True),
         sa.Column("owner", sa.Text(), nullable=True),
-        sa.Column("lease_until", sa.Double(), nullable=True),
         sa.Column("last_error", sa.Text(), nullable=True),
         sa.Column("sent_at", sa.Double(), nullable=True),
         sa.Column("updated_at", sa.Double(), nullable=False),
         sa.PrimaryKeyConstraint("event_id", "endpoint", name=op.f("pk_delivery")),
     )
     op.create_index(
-        op.f("ix_delivery_endpoint_state_next_attempt_at"),
+        op.f("ix_delivery_endpoint_next_attempt_at"),
         "delivery",
-        ["endpoint", "state", "next_attempt_at"],
+        ["endpoint", "next_attempt_at"],
         unique=False,
+        sqlite_where=sa.text("next_attempt_at IS NOT NULL"),
+        postgresql_where=sa.text("next_attempt_at IS NOT NULL"),
     )
     op.create_index(
         op.f("ix_delivery_endpoint_subject_state_event_id"),
