@@ -18,6 +18,7 @@ from dataflow_ops.cli import (
     look_commands,
     maintenance_commands,
     pause_commands,
+    relay_commands,
     run_commands,
     samples_commands,
     stack_commands,
@@ -61,6 +62,7 @@ app.add_typer(samples_commands.app, name="samples", rich_help_panel=PANEL_RUN)
 maintenance_commands.register(app)
 demo.register(app)
 app.add_typer(stack_commands.app, name="stack", rich_help_panel=PANEL_MACHINE)
+app.add_typer(relay_commands.app, name="relay", rich_help_panel=PANEL_MACHINE)
 
 
 def _version(wanted: bool) -> None:

@@ -1,10 +1,11 @@
-"""A run's metrics in the Prometheus text exposition format, version 0.0.4."""
+"""Metrics of a run, and of the relay, in the Prometheus text exposition format, version 0.0.4."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from dataflow_ops.observe.metrics import RunMetrics
+from dataflow_ops.state.delivery_desk import Backlog
 
 _Sample = tuple[Mapping[str, str], float]
 
@@ -58,6 +59,35 @@ def exposition(metrics: RunMetrics, dataset: str) -> str:
         *(_block(name, kind, text, series[name]) for name, (kind, text) in _PER_STEP.items()),
         _block("dataflow_dead_letters", "gauge", "Dead letters of the run.", dead),
         _block("dataflow_step_metric", "gauge", "Further numbers that a step reports.", extra),
+    ]
+    return "".join(blocks)
+
+
+def relay_exposition(backlogs: Iterable[Backlog]) -> str:
+    """Render how far the relay is, by endpoint."""
+    found = list(backlogs)
+
+    def of(number: Callable[[Backlog], float]) -> list[_Sample]:
+        return [({"endpoint": one.endpoint}, number(one)) for one in found]
+
+    blocks = [
+        _block("dataflow_relay_waiting_events", "gauge", "Events not accepted yet.", of(lambda b: b.waiting)),
+        _block(
+            "dataflow_relay_oldest_seconds",
+            "gauge",
+            "Age of the oldest event that waits; 0 where none does.",
+            of(lambda b: b.oldest_s or 0.0),
+        ),
+        _block("dataflow_relay_dead_events", "gauge", "Events refused or given up.", of(lambda b: b.dead)),
+        _block(
+            "dataflow_relay_sent_events", "gauge", "Events accepted, of those kept.", of(lambda b: b.sent)
+        ),
+        _block(
+            "dataflow_relay_last_sent_timestamp_seconds",
+            "gauge",
+            "When the last event was accepted.",
+            [({"endpoint": b.endpoint}, b.last_sent_at) for b in found if b.last_sent_at is not None],
+        ),
     ]
     return "".join(blocks)
 

@@ -9,9 +9,11 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from dataflow_ops.errors import ColdAway, DataFlowError, StorageError
-from dataflow_ops.pipeline.home import open_home
+from dataflow_ops.errors import ColdAway, ConfigError, DataFlowError, StorageError
+from dataflow_ops.pipeline.home import Home, open_home
+from dataflow_ops.pipeline.relay_desk import standings_of
 from dataflow_ops.pipeline.tiers import HOT, Stored, stored
+from dataflow_ops.pipeline.webhooks import load_webhooks
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.storage.cold import ColdTier
 from dataflow_ops.storage.s3 import S3Root, S3Store
@@ -43,6 +45,7 @@ def check(home_path: Path) -> list[Check]:
         home = open_home(home_path)
         with StateStore(home.state_url) as state:
             runs = state.list_runs(None, 1000)
+            told = _webhooks(home, state)
         rows.append(Check("state", True, f"{home.state_url.split('@')[-1]}: {len(runs)} run(s)"))
     except DataFlowError as e:
         return [*rows, Check("state", False, str(e))]
@@ -57,7 +60,22 @@ def check(home_path: Path) -> list[Check]:
     except ColdAway as e:
         has_cold = False
         rows.append(Check("cold disk", False, str(e)))
+    rows += told
     return [*rows, *(_told(one) for one in stored(home.root, cold=has_cold) if one.files)]
+
+
+def _webhooks(home: Home, state: StateStore) -> list[Check]:
+    """Each endpoint that is named, or that something waits for; nothing where there are none."""
+    try:
+        webhooks = load_webhooks(home.path, os.environ)
+    except ConfigError as e:
+        return [Check("webhooks", False, str(e))]
+    found = standings_of(state, webhooks)
+    return [
+        Check(f"webhook {one.backlog.endpoint}", one.is_well, one.told)
+        for one in found
+        if one.url is not None or one.backlog.waiting or one.backlog.dead
+    ]
 
 
 def _disk(what: str, folder: Path) -> Check:
