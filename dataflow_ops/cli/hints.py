@@ -10,6 +10,7 @@ from typing import Any
 GROUPS = (
     "backfills",
     "dead-letters",
+    "relay",
     "samples failures",
     "samples template",
     "samples",

@@ -169,7 +169,8 @@ def judge(status: int, sent: Mapping[str, str], text: str, now: float) -> Answer
     if status == _TOO_MANY or (status == _UNAVAILABLE and wait_s is not None):
         return Answer("busy", told, wait_s)
     if 300 <= status < 400:
-        return Answer("again", f"answered {status}: moved to {sent.get('location', '?')}; correct its url")
+        where = _line(sent.get("location", "?").encode("utf-8", "replace"))
+        return Answer("again", f"answered {status}: moved to {where}; correct its url")
     if 400 <= status < 500 and status not in _LATER:
         return Answer("refused", told)
     return Answer("again", told, wait_s)

@@ -10,6 +10,7 @@ from dataflow_ops.stack.settings import StackSettings
 POSTGRES, REDIS, PREPARE = "postgres", "redis", "prepare"
 API, SCHEDULER, PROCESSOR, TRIGGERER = "api-server", "scheduler", "dag-processor", "triggerer"
 URGENT = "worker-urgent"
+RELAY = "relay"
 
 
 def stages(names: Sequence[str]) -> list[list[str]]:

@@ -23,6 +23,7 @@ from dataflow_ops.stack.keys import load_keys
 from dataflow_ops.stack.layout import Layout, write_json, write_private
 from dataflow_ops.stack.ports import check_ports
 from dataflow_ops.stack.processes import Component
+from dataflow_ops.stack.relay_part import relay_part
 from dataflow_ops.stack.report import Row, is_up, look
 from dataflow_ops.stack.servers import create_cluster, write_access, write_redis
 from dataflow_ops.stack.settings import StackSettings
@@ -69,6 +70,9 @@ def up(
         keys = load_keys(layout)
         own = environment(settings, local_places(settings, layout.airflow), keys)
         components = plan.build(settings, layout, keys, programs, data, account, own, inherited(shell))
+        relay = relay_part(settings, own, shell)
+        if relay is not None:
+            components.append(relay)
         running = _running(components, layout)
         check_ports(settings, [c.name for c in components if c.name not in running])
         if data.parent != layout.folder:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from dataflow_ops.stack.components import API, POSTGRES, PROCESSOR, REDIS, SCHEDULER, TRIGGERER
+from dataflow_ops.stack.components import API, POSTGRES, PROCESSOR, REDIS, RELAY, SCHEDULER, TRIGGERER
 
 _PATIENCE_S = 3.0
+_STEADY_S = 5.0
+"""A relay that does not know what to do has ended by then."""
 _JOBS = {SCHEDULER: "scheduler", PROCESSOR: "dag_processor", TRIGGERER: "triggerer"}
 """Component -> its name in the health page. Workers are not on it."""
 
@@ -89,6 +92,10 @@ def healthy(
     for name, job in _JOBS.items():
         if name in names:
             found[name] = _job(page, job, since[name])
+    if RELAY in names:
+        # It has no door to knock at; what it can't send is told by `dataflow doctor`.
+        runs = time.time() - since[RELAY] > _STEADY_S
+        found[RELAY] = (runs, "runs" if runs else "has just been started")
     workers = [name for name in names if name.startswith("worker-")]
     nodes = [node_name(name) for name in workers]
     live = live_workers(environment, nodes) if found.get(REDIS, (False, ""))[0] else set()
