@@ -74,7 +74,7 @@ def validated(
                 known = sorted(set(_known_keys(model, place[:-1])) - set(hidden))
                 message = _unknown(str(place[-1]), known)
             # An address may hold a login, which must not be repeated.
-            quiet = isinstance(problem["input"], dict) or place[-1:] == ("base_url",)
+            quiet = isinstance(problem["input"], dict) or place[-1:] in (("base_url",), ("url",))
             shown = "" if quiet else f" (given: {_short(problem['input'])})"
             blamed = next((f"--set {p}" for p in overrides if _concerns(p, place)), where)
             called = (named or _dotted)(place)

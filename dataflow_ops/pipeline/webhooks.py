@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Annotated, Final, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from dataflow_ops.errors import ConfigError
-from dataflow_ops.plain_yaml import Unreadable, read_yaml
 from dataflow_ops.section import Section
+from dataflow_ops.settings_file import read_mapping, validated
 from dataflow_ops.state.deliveries import Interest
 
 VARIABLE: Final = "DATAFLOW_WEBHOOKS"
@@ -111,34 +111,9 @@ def load_webhooks(home: Path, environment: Mapping[str, str]) -> tuple[Webhook, 
             key or value that is not allowed.
     """
     path = file_of(home, environment)
-    try:
-        raw = read_yaml(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    if not path.exists():
         if environment.get(VARIABLE):
-            raise ConfigError(f"{path}: no such file, though {VARIABLE} names it") from None
+            raise ConfigError(f"{path}: no such file, though {VARIABLE} names it")
         return ()
-    except (OSError, UnicodeDecodeError, Unreadable) as e:
-        raise ConfigError(f"{path}: can't be read as YAML: {e}") from e
-    if raw is None:
-        return ()
-    if not isinstance(raw, dict):
-        raise ConfigError(f"{path}: expected `webhooks:` with a list; docs/webhooks.md has an example")
-    try:
-        return Webhooks.model_validate(raw).webhooks
-    except ValidationError as e:
-        raise ConfigError("\n".join(f"{path}: {line}" for line in _lines(e))) from e
-
-
-def _lines(error: ValidationError) -> list[str]:
-    lines = []
-    for fault in error.errors():
-        name = ".".join(str(part) for part in fault["loc"]) or "webhooks"
-        if fault["type"] == "extra_forbidden":
-            lines.append(f"{name}: unknown key; docs/webhooks.md lists what there is")
-        elif fault["type"] == "missing":
-            lines.append(f"{name}: is missing")
-        else:
-            # A value that our own checks refuse may hold a password: it is not shown.
-            shown = "" if fault["type"] == "value_error" else f", not {fault['input']!r}"
-            lines.append(f"{name}: {fault['msg'].removeprefix('Value error, ')}{shown}")
-    return lines
+    raw = read_mapping(path, "expected `webhooks:` with a list; docs/webhooks.md has an example")
+    return validated(Webhooks, raw, str(path)).webhooks
