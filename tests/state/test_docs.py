@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from dataflow_ops.state.machine import RUN_MOVES, TASK_MOVES
+from dataflow_ops.state.machine import RUN_MOVES, RUN_STATES, TASK_MOVES, TASK_STATES
 from dataflow_ops.state.tables import metadata
 
 TEXT = (Path(__file__).parents[2] / "docs" / "state.md").read_text(encoding="utf-8")
@@ -28,3 +28,18 @@ def test_the_diagrams_are_the_machine() -> None:
 
 def test_every_table_is_described() -> None:
     assert [name for name in metadata.tables if f"`{name}`" not in TEXT] == []
+
+
+def test_every_topic_is_listed_for_receivers() -> None:
+    root = Path(__file__).parents[2]
+    listed = set(re.findall(r"`([a-z_]+\.[a-z_]+)`", (root / "docs" / "webhooks.md").read_text("utf-8")))
+    written = {f"run.{state.lower()}" for state in RUN_STATES} | {
+        f"task.{state.lower()}" for state in TASK_STATES
+    }
+    kinds = "run|task|version|pause|day|review|backfill|sample_task|generation_failure"
+    for module in (root / "dataflow_ops" / "state").rglob("*.py"):
+        text = module.read_text("utf-8")
+        if re.search(r"\b(?:emit|emit_all|tell|tell_all)\(", text):
+            written |= set(re.findall(rf'"((?:{kinds})\.[a-z_]+)"', text))
+    assert len(written) > 30
+    assert written - listed == set()
