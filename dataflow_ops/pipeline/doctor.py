@@ -49,6 +49,7 @@ def check(home_path: Path) -> list[Check]:
         rows.append(Check("state", True, f"{home.state_url.split('@')[-1]}: {len(runs)} run(s)"))
     except DataFlowError as e:
         return [*rows, Check("state", False, str(e))]
+    rows += told
     if isinstance(home.root, S3Root):
         return [*rows, _disk("temporary files", Path(tempfile.gettempdir())), *_bucket(home.root)]
     rows.append(_disk("disk", home.root))
@@ -60,7 +61,6 @@ def check(home_path: Path) -> list[Check]:
     except ColdAway as e:
         has_cold = False
         rows.append(Check("cold disk", False, str(e)))
-    rows += told
     return [*rows, *(_told(one) for one in stored(home.root, cold=has_cold) if one.files)]
 
 
