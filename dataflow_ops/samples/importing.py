@@ -187,7 +187,8 @@ class ImportStep:
         if read.rows:
             for number, row in zip(self._store.reserve_ids(len(read.rows)), read.rows, strict=True):
                 row["id"] = number
-        return Batch(id_, read.end, len(read.rows), read)
+        # The end of a file may hold no record, and yet the cursor must tell it from the batch before.
+        return Batch(id_, read.end, len(read.rows), read, {"last": True} if read.last else {})
 
 
 def _add(to: Read, record: Record, id_: str, read: Callable[[Mapping[str, Any]], Any]) -> None:

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Generic, Protocol, TypeVar
 
 import sqlalchemy as sa
@@ -108,27 +108,27 @@ def run_task(
     free_if_dead(store, task_id)
     claim = store.claim_task(task_id, owner or owner_name(), lease_s)
     watch = watch or PauseWatch(store, task_id, claim.task.dataset)
-    at = claim.cursor
+    at = _Place(claim.cursor)
     with _beating(store, claim):
         try:
             if watch.flag() is None:
-                for batch in step.batches(claim):
-                    done = batch.rows + (at.processed_rows if at else 0)
+                for batch in _batches(store, claim, step, at):
+                    done = batch.rows + (at.cursor.processed_rows if at.cursor else 0)
                     after = CursorRecord(batch.file_id, batch.end, done, batch.detail)
                     _write(store, claim, step, batch, after)
-                    at = after
+                    at.cursor = after
                     if told is not None:
                         told(done)
                     if watch.flag() is not None:
                         break
                 else:
-                    store.finish_task(claim)
+                    _give_back(store, claim, lambda: store.finish_task(claim), "SUCCESS")
                     return store.sample_task(task_id)
-            store.pause_task(claim, at)
+            _give_back(store, claim, lambda: store.pause_task(claim, at.cursor), "PAUSED")
         except LeaseLost:
             raise
         except Interrupted:
-            store.pause_task(claim, at)
+            _give_back(store, claim, lambda: store.pause_task(claim, at.cursor), "PAUSED")
         except KeyboardInterrupt:
             # Given back, neither failed nor done. The cursor is what was committed, if anything was just now.
             store.pause_task(claim, None)
@@ -149,11 +149,83 @@ def free_if_dead(store: SampleStore, task_id: str) -> None:
             return  # somebody was faster
 
 
+@dataclass(slots=True)
+class _Place:
+    """What is committed: the cursor behind the last batch."""
+
+    cursor: CursorRecord | None
+
+
+class _Wait:
+    """How long a database that went away is waited for: as long as the store is patient, again and again.
+
+    Args:
+        store: whose patience counts.
+    """
+
+    def __init__(self, store: SampleStore) -> None:
+        self._patience = store.db.patience_s
+        self.over()
+
+    def over(self) -> None:
+        """It is there: the patience is whole again."""
+        self._until: float | None = None
+        self._pause = _FIRST_PAUSE_S
+
+    def after(self, error: DatabaseUnavailable | CommitUnknown) -> None:
+        """Wait a while.
+
+        Raises:
+            DatabaseUnavailable: there is no patience left.
+        """
+        now = time.monotonic()
+        self._until = now + self._patience if self._until is None else self._until
+        if now + self._pause > self._until:
+            raise error
+        log.warning("tried again: %s", error)
+        time.sleep(self._pause)
+        self._pause = min(_MOST_PAUSE_S, 2 * self._pause)
+
+
+def _batches(
+    store: SampleStore,
+    claim: Claim,
+    step: SampleStep[Content],
+    at: _Place,
+) -> Iterator[Batch[Content]]:
+    """The step's batches; one whose reading met a database that went away begins anew at the cursor."""
+    wait = _Wait(store)
+    while True:
+        try:
+            for batch in step.batches(replace(claim, cursor=at.cursor)):
+                wait.over()
+                yield batch
+        except (DatabaseUnavailable, CommitUnknown) as e:
+            wait.after(e)
+        else:
+            return
+
+
+def _give_back(store: SampleStore, claim: Claim, move: Callable[[], None], state: str) -> None:
+    """End the claim; where it is not known whether that was written, the task's row tells."""
+    wait = _Wait(store)
+    while True:
+        try:
+            move()
+        except (DatabaseUnavailable, CommitUnknown) as e:
+            wait.after(e)
+            task = store.sample_task(claim.task.task_id)
+            if (task.state, task.epoch) == (state, claim.epoch):
+                return
+        else:
+            return
+
+
 def _write(
     store: SampleStore, claim: Claim, step: SampleStep[Content], batch: Batch[Content], at: CursorRecord
 ) -> None:
     """One batch, once; a database that went away in the middle is waited for while the store is patient."""
-    until, pause = time.monotonic() + store.db.patience_s, _FIRST_PAUSE_S
+    wait = _Wait(store)
     while True:
         try:
             with store.write() as connection:
@@ -161,14 +233,11 @@ def _write(
                 counts = step.keep(connection, claim, batch)
                 store.progress(connection, claim, at, counts)
         except CommitUnknown:
+            # Every batch moves the cursor, so that it tells whether this one was written.
             if store.sample_cursor(claim.task.task_id) == at:
                 return
         except DatabaseUnavailable as e:
-            if time.monotonic() + pause > until:
-                raise
-            log.warning("the batch is written again: %s", e)
-            time.sleep(pause)
-            pause = min(_MOST_PAUSE_S, 2 * pause)
+            wait.after(e)
         else:
             return
 

@@ -160,8 +160,10 @@ def _copy(
     bind = [table.c[c].type.dialect_impl(dialect).bind_processor(dialect) for c in columns]
     staged = f'"staged_{table.name}"'
     connection.exec_driver_sql(
-        f'CREATE TEMPORARY TABLE IF NOT EXISTS {staged} (LIKE "{table.name}") ON COMMIT DELETE ROWS'
+        f'CREATE TEMPORARY TABLE IF NOT EXISTS {staged} (LIKE "{table.name}" INCLUDING DEFAULTS)'
+        " ON COMMIT DELETE ROWS"
     )
+    connection.exec_driver_sql(f"DELETE FROM {staged}")  # of an earlier call in this transaction
     driver: Any = connection.connection.driver_connection
     try:
         with driver.cursor() as cursor, cursor.copy(f"COPY {staged} ({quoted}) FROM STDIN") as copy:
@@ -175,7 +177,6 @@ def _copy(
     connection.exec_driver_sql(
         f'INSERT INTO "{table.name}" ({quoted}) SELECT {quoted} FROM {staged} ON CONFLICT DO NOTHING'
     )
-    connection.exec_driver_sql(f"DELETE FROM {staged}")
 
 
 def _insert_or_update(

@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,14 @@ import sqlalchemy as sa
 import zstandard
 
 from dataflow_ops.control.pause import PauseWatch
-from dataflow_ops.errors import ConfigError, LeaseLost, MissingPrimaryKey, SourceChanged, StateError
+from dataflow_ops.errors import (
+    ConfigError,
+    IllegalMove,
+    LeaseLost,
+    MissingPrimaryKey,
+    SourceChanged,
+    StateError,
+)
 from dataflow_ops.samples.importing import ImportStep, plan_import
 from dataflow_ops.samples.running import run_task
 from dataflow_ops.state.sample_tables import sample
@@ -28,6 +36,7 @@ from dataflow_ops.state.samples.store import SampleStore
 from tests.state.samples.sample_case import SampleCase, put_file
 
 CASES = Path(__file__).parents[1] / "cases" / "data" / "dialogue"
+KEY = (sample.c.row_identifier, sample.c.turn_taking)
 IMPORTED = (
     "dataset_file_id",
     "row_identifier",
@@ -255,6 +264,40 @@ class ImportContract(SampleCase):
         assert pauses > 10
         assert (task.state, task.attempt) == ("SUCCESS", 1)
         assert (task.counts["records"], task.counts["rows"]) == (80, len(self._rows(store)))
+
+    def test_two_imports_at_once(self, store: SampleStore, tmp_path: Path) -> None:
+        """Two files by two threads, and a third that both bring: rows don't mix, ids come once."""
+        paths = [write_lines(tmp_path / f"{name}.jsonl", 200, seed) for seed, name in enumerate("abc")]
+        start = threading.Barrier(2)
+        lost: list[str] = []
+
+        def bring(mine: Path) -> None:
+            start.wait()
+            wanted = plan_import(store, "chat", [str(mine), str(paths[2])], "ann")
+            for task_id in (*wanted.resumed, *([wanted.task_id] if wanted.task_id else ())):
+                try:
+                    run_task(store, task_id, ImportStep(store, batch_rows=25))
+                except LeaseLost:
+                    lost.append(task_id)  # the other one works on it
+                except IllegalMove:
+                    lost.append(task_id)  # the other one was done with it
+
+        threads = [threading.Thread(target=bring, args=(path,)) for path in paths[:2]]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(lost) <= 1
+        assert {f.status for f in store.sample_files()} == {"READY"}
+        found = self._rows(store)
+        for file in store.sample_files():
+            lines = [json.loads(x) for x in Path(file.path).read_text().splitlines() if x and x != "{broken"]
+            mine = [row[4] for row in found if row[0] == file.id]
+            assert mine == [t["content"] for r in lines for t in r["messages"]]
+            with store.read() as connection:
+                of_file = sa.select(sample.c.id).where(sample.c.dataset_file_id == file.id)
+                ids = list(connection.execute(of_file.order_by(*KEY)).scalars())
+            assert ids == sorted(ids)
 
     def test_interrupted_by_a_person(self, store: SampleStore, tmp_path: Path) -> None:
         wanted = plan_import(store, "chat", [str(write_lines(tmp_path / "a.jsonl"))], "ann")

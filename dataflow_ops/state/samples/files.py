@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from dataflow_ops.errors import ConfigError
 from dataflow_ops.state.database import Database
 from dataflow_ops.state.sample_tables import dataset_file, sample_letter, sample_task
+from dataflow_ops.state.samples.records import LOCK_SAMPLES
 from dataflow_ops.state.upsert import insert_missing
 
 _c = dataset_file.c
@@ -100,6 +101,7 @@ class SampleFiles:
         there: list[str] = []
         waiting: dict[str, list[str]] = {}
         with self.db.write() as connection:
+            self.db.lock(connection, LOCK_SAMPLES)  # of two who bring the same new file one is the first
             for file in files:
                 row = connection.execute(
                     sa.select(_c.format, _c.status, _c.rows, _c.task_id, sample_task.c.state)

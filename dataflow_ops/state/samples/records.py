@@ -10,6 +10,8 @@ from dataflow_ops.state.records import CursorRecord
 
 CURSOR_TYPE: Final = "samples"
 """``task_type`` of the cursors of sample tasks; ``stage`` is the kind of the task."""
+LOCK_SAMPLES: Final = 40
+"""Advisory lock: two who ask for the same new task or file don't both insert it."""
 KINDS: Final = ("import", "clean", "augment", "export", "delete", "restore")
 """What a sample task may do."""
 

@@ -20,7 +20,7 @@ from dataflow_ops.state.outbox import emit
 from dataflow_ops.state.records import CursorRecord
 from dataflow_ops.state.sample_tables import sample_task
 from dataflow_ops.state.samples.guardrails import check_end, check_ready, snapshot
-from dataflow_ops.state.samples.records import CURSOR_TYPE, KINDS, Claim, SampleTask
+from dataflow_ops.state.samples.records import CURSOR_TYPE, KINDS, LOCK_SAMPLES, Claim, SampleTask
 from dataflow_ops.state.samples.task_reads import SampleTaskReads
 
 _c = sample_task.c
@@ -79,7 +79,7 @@ class SampleTasks(SampleTaskReads):
             "who": who,
         }
         with self.db.write() as connection:
-            self.db.lock(connection, _LOCK_CREATE)
+            self.db.lock(connection, LOCK_SAMPLES)
             row = connection.execute(
                 sa.select(_c.dataset, _c.kind, _c.settings, _c.files, _c.state).where(_c.task_id == task_id)
             ).one_or_none()
@@ -329,8 +329,6 @@ class SampleTasks(SampleTaskReads):
         return {"kind": task.kind, "dataset": task.dataset, **more}
 
 
-_LOCK_CREATE: Final = 40
-"""Advisory lock: two who ask for the same new task don't both insert it."""
 _IDENTITY: Final = ("data set", "kind", "settings", "files")
 
 
