@@ -103,11 +103,11 @@ def augment(
         print_json(ended.as_json(), told=("message",))
     else:
         OUT.print(f"{ended.task_id}: {ended.state.lower()}, {ended.message}", markup=False)
-    if ended.state == "FAILED":
+    if ended.state in ("FAILED", "CANCELLED"):
         raise typer.Exit(EXIT_FAILED)
     if ended.state == "PAUSED":
         raise typer.Exit(EXIT_PAUSED)
-    if ended.counts["failed"]:
+    if ended.waiting:
         raise typer.Exit(EXIT_WAITING)
 
 

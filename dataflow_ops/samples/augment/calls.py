@@ -99,6 +99,17 @@ class Caller:
             LeaseLost: somebody else owns the task now; nothing was written.
             StateError: the database stayed away.
         """
+        try:
+            outcome = self._ended(request)
+        except BaseException:
+            # What can't be written must not be asked: the other threads learn it before their next question.
+            self._stop.set()
+            raise
+        if outcome.final:
+            self._stop.set()
+        return outcome
+
+    def _ended(self, request: Request) -> Outcome:
         gate = _CallGate(self._pacing, self._budget, request, self._template)
         try:
             completion = self._api.complete(request.body, request.key, gate, gate.tokens)
@@ -106,10 +117,7 @@ class Caller:
             how: Literal["stopped", "budget"] = "budget" if isinstance(e, BudgetReached) else "stopped"
             return gate.settled(Outcome(request, how, gate.usage(None, gate.lost), message=str(e)))
         except EndpointError as e:
-            outcome = gate.settled(self._failed(request, e, gate.usage(None, e.lost)))
-            if outcome.final:
-                self._stop.set()
-            return outcome
+            return gate.settled(self._failed(request, e, gate.usage(None, e.lost)))
         return gate.settled(self._judged(request, completion, gate.usage(completion, completion.lost)))
 
     def _judged(self, request: Request, completion: Completion, usage: Usage) -> Outcome:

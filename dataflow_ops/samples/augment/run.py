@@ -23,19 +23,20 @@ from dataflow_ops.samples.augment.batches import Batches
 from dataflow_ops.samples.augment.budget import Budget
 from dataflow_ops.samples.augment.calls import Caller, again_until_there
 from dataflow_ops.samples.augment.pacing import Pacing
-from dataflow_ops.samples.augment.step import AugmentStep, Hears, Watch, told_of
+from dataflow_ops.samples.augment.step import INTERRUPTED, AugmentStep, Hears, Watch, told_of
 from dataflow_ops.samples.augment.tally import Tally
 from dataflow_ops.samples.augment.templates import Template
 from dataflow_ops.samples.running import LEASE_S, free_if_dead
 from dataflow_ops.state.database import dump
 from dataflow_ops.state.records import CursorRecord
-from dataflow_ops.state.samples.failures import reopen_task
+from dataflow_ops.state.samples.failures import Which, count_failures, reopen_task
 from dataflow_ops.state.samples.generations import spent
 from dataflow_ops.state.samples.records import Claim, SampleTask
 from dataflow_ops.state.samples.store import SampleStore
 from dataflow_ops.state.samples.targets import ready_files
 
 KIND: Final = "augment"
+_SETTLED: Final = ("answered", "failed", "reused")
 _LOOK_S: Final = 0.5
 _SPARE_S: Final = 5.0
 
@@ -53,10 +54,11 @@ class Ended:
 
     Attributes:
         task_id: which.
-        state: ``SUCCESS``, ``PAUSED`` or ``FAILED``.
+        state: ``SUCCESS``, ``PAUSED``, ``FAILED`` or ``CANCELLED``.
         message: for people.
         total: requests of the whole task.
         counts: so far, as the task's row has them.
+        waiting: failures that somebody has to decide about.
     """
 
     task_id: str
@@ -64,6 +66,7 @@ class Ended:
     message: str
     total: int
     counts: Mapping[str, float]
+    waiting: int = 0
 
     def as_json(self) -> dict[str, Any]:
         """For programs."""
@@ -73,6 +76,7 @@ class Ended:
             "message": self.message,
             "total": self.total,
             "counts": dict(self.counts),
+            "waiting": self.waiting,
         }
 
 
@@ -135,7 +139,7 @@ def run_augment(
 
     Raises:
         ConfigError: the template is another one than the task's.
-        IllegalMove: the task is done, or cancelled.
+        IllegalMove: the task was cancelled before.
         LeaseLost: another process holds it, or took it over.
         StateError: the database stayed away.
     """
@@ -144,6 +148,8 @@ def run_augment(
             f"task {task.task_id} was made with another template (or an older text of {template.name});"
             " take that one, or leave out --task for a new task"
         )
+    if task.state == "SUCCESS":
+        return _done(store, task.task_id, int(sum(task.counts.get(n, 0) for n in _SETTLED)))
     flag = watch.flag()
     if flag is not None and task.state in ("PENDING", "PAUSED", "FAILED"):
         return Ended(task.task_id, "PAUSED", _resume_told(told_of(flag)), 0, task.counts)
@@ -161,7 +167,13 @@ def run_augment(
     step = AugmentStep(store, claim, batches, caller, tally, watch, stop, limits.concurrency, hears)
     try:
         step.run()
-    except (LeaseLost, CommitUnknown, DatabaseUnavailable):
+    except LeaseLost:
+        now = store.sample_task(task.task_id)
+        if now.state != "CANCELLED":
+            raise
+        told = f"{now.error_message or 'cancelled'}; answers that came stay"
+        return Ended(task.task_id, "CANCELLED", told, total, now.counts)
+    except (CommitUnknown, DatabaseUnavailable):
         raise  # nothing more can be written: whoever claims the task next goes on from its cursor
     except Exception as e:
         _settle(store, claim, "FAILED", partial(store.fail_task, claim, e))
@@ -174,7 +186,7 @@ def run_augment(
         _settle(store, claim, "PAUSED", lambda: store.pause_task(claim, at, tally.difference(), why))
         return Ended(task.task_id, "PAUSED", _resume_told(why), total, tally.counts())
     _settle(store, claim, "SUCCESS", lambda: store.finish_task(claim, tally.difference()))
-    return Ended(task.task_id, "SUCCESS", _done_told(tally), total, tally.counts())
+    return _done(store, task.task_id, total)
 
 
 def _claim(store: SampleStore, task_id: str, owner: str, lease_s: float, hears: Hears) -> Claim:
@@ -214,13 +226,20 @@ def _task_id(template: Template, dataset: str, files: Sequence[str]) -> str:
 
 
 def _resume_told(why: str) -> str:
-    return why if "the same command goes on" in why else f"{why}; the same command goes on once it is resumed"
+    if "the same command goes on" in why:
+        return why
+    return f"{why}; {'' if why == INTERRUPTED else 'once that is taken back '}the same command goes on"
 
 
-def _done_told(tally: Tally) -> str:
-    told = f"{tally.answered:,} answered"
-    if tally.reused:
-        told += f", {tally.reused:,} known from other tasks"
-    if tally.failed:
-        told += f", {tally.failed:,} in the failure queue: `dataflow samples failures list` shows them"
-    return told
+def _done(store: SampleStore, task_id: str, total: int) -> Ended:
+    counts = store.sample_task(task_id).counts
+    with store.read() as connection:
+        waiting = sum(number for _, _, number in count_failures(connection, Which(task_id, "OPEN")))
+    told = f"{counts.get('answered', 0):,.0f} answered"
+    if counts.get("reused"):
+        told += f", {counts['reused']:,.0f} known from other tasks"
+    if given_up := counts.get("failed", 0) - waiting:
+        told += f", {given_up:,.0f} given up"
+    if waiting:
+        told += f", {waiting:,} in the failure queue: `dataflow samples failures list` shows them"
+    return Ended(task_id, "SUCCESS", told, total, counts, waiting)

@@ -27,6 +27,8 @@ from dataflow_ops.state.samples.records import Claim
 from dataflow_ops.state.samples.store import SampleStore
 
 log = logging.getLogger(__name__)
+INTERRUPTED: Final = "interrupted"
+"""Why a task is paused that somebody stopped with Ctrl-C or SIGTERM."""
 _TICK_S: Final = 0.2
 _SHOWN_ERRORS: Final = 3
 _MOST_OPEN: Final = 256
@@ -121,7 +123,7 @@ class AugmentStep:
             try:
                 self._drive(pool)
             except KeyboardInterrupt:
-                self._pause("interrupted")
+                self._pause(INTERRUPTED)
                 self._drain()
             except BaseException:
                 self._stop.set()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from dataflow_ops.errors import ConfigError, IllegalMove
+from dataflow_ops.errors import ConfigError
 from dataflow_ops.samples.augment import step
 from dataflow_ops.samples.augment.tally import Tally
 from dataflow_ops.state.samples.failures import Which, change_failures, edit_failure
@@ -88,13 +88,31 @@ def test_a_stored_answer_is_never_asked_for_again(store: SampleStore) -> None:
             assert len(server.calls) == before + 15
 
 
-def test_a_done_task_does_not_run_again(store: SampleStore) -> None:
+def test_a_done_task_has_nothing_to_ask(store: SampleStore) -> None:
     put_samples(store, 2)
     with model_server() as server:
-        run(store, server)
-        with pytest.raises(IllegalMove):
-            run(store, server)
+        first = run(store, server)
+        assert run(store, server) == first
     assert len(server.calls) == 2
+    assert store.sample_task(first.task_id).attempt == 1
+
+
+def test_a_cancelled_task_stops_and_keeps_its_answers(store: SampleStore) -> None:
+    put_samples(store, 60)
+    cancelled: list[str] = []
+
+    def cancel(tally: Tally) -> None:
+        if tally.answered >= 12 and not cancelled:
+            cancelled.extend(task.task_id for task in store.sample_tasks())
+            store.cancel_task(cancelled[0], "ann")
+
+    with model_server(delay_s=0.01) as server:
+        ended = run(store, server, hears=Heard(cancel))
+        assert (ended.state, store.sample_task(ended.task_id).state) == ("CANCELLED", "CANCELLED")
+        assert "cancelled by ann" in ended.message
+        assert 12 <= len(answers(store)) < 60
+        # What was under way was asked for nothing, at most as many as are asked at once.
+        assert len(server.calls) - len(answers(store)) <= 4
 
 
 def test_draws_are_asked_with_seeds_of_their_own(store: SampleStore) -> None:
@@ -312,6 +330,8 @@ def test_failures_are_edited_put_back_and_asked_under_a_new_key(store: SampleSto
     assert cursor is not None
     assert cursor.processed_rows == 20
     assert [row["request_key"] for row in queue(store, "DROPPED")] == [dropped["request_key"]]
+    assert (again.waiting, again.counts["failed"]) == (len(failed) - 3, len(failed) - 2)
+    assert "1 given up" in again.message
 
 
 def test_a_failure_that_fails_again_is_one_entry(store: SampleStore) -> None:
