@@ -111,7 +111,8 @@ def moment(seconds: float | None) -> str:
 
 def counts_told(counts: Mapping[str, float]) -> str:
     """Counts for people: ``records: 40, rows: 120``."""
-    return ", ".join(f"{name.replace('_', ' ')}: {int(n):,}" for name, n in counts.items() if n)
+    told = {name: f"{n:,.0f}" if n == int(n) else f"{n:,.4f}" for name, n in counts.items() if n}
+    return ", ".join(f"{name.replace('_', ' ')}: {n}" for name, n in told.items())
 
 
 def short(text: Any, most: int = 60) -> str:

@@ -127,6 +127,7 @@ generation: Final = sa.Table(
     sa.Column("result_as", named(24), nullable=False),  # next_turn, replacement, question, score
     sa.Column("answer", SafeText, nullable=False),
     sa.Column("score", sa.Double),  # the number in the answer, of a scoring
+    sa.Column("finish_reason", named(40)),  # why the model ended, as it said
     sa.Column("prompt_tokens", sa.BigInteger, nullable=False),
     sa.Column("completion_tokens", sa.BigInteger, nullable=False),
     sa.Column("cost", sa.Double, nullable=False),  # in the currency of the prices given

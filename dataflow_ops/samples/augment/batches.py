@@ -1,14 +1,18 @@
 """What is to be asked, batch by batch: failures that were put back first, then the files from the cursor on.
 
-A request that has an answer, or stands in the failure queue, is in its batch but is not asked again.
+A request that has an answer, or stands in the failure queue, is in its batch but is not asked again. That
+holds for answers that another version of the template got to the very same request, too: they are judged by
+this version's check.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
+
+import sqlalchemy as sa
 
 from dataflow_ops.errors import StateError
 from dataflow_ops.samples.augment.calls import again_until_there
@@ -18,7 +22,7 @@ from dataflow_ops.samples.augment.templates import Template
 from dataflow_ops.state.cursors import files_to_read
 from dataflow_ops.state.records import CursorRecord
 from dataflow_ops.state.samples.failures import Failure, Which, list_failures
-from dataflow_ops.state.samples.generations import Known, known
+from dataflow_ops.state.samples.generations import Known, known, version_key
 from dataflow_ops.state.samples.records import Claim
 from dataflow_ops.state.samples.store import SampleStore
 from dataflow_ops.state.samples.targets import (
@@ -123,10 +127,31 @@ class Batches:
                 connection, file, [target.row for target in targets], self._wanted.highest_id
             )
             requests = self._requests(targets, dialogues)
-            there = known(connection, [request.key for request in requests])
+            there, left = self._sorted(connection, requests)
         processed = self._at.processed_rows + len(targets)
         after = _behind(targets[-1], dialogues[targets[-1].row], processed)
-        return Batch([r for r in requests if r.key not in there], after, len(targets), there)
+        return Batch(left, after, len(targets), there)
+
+    def _sorted(
+        self, connection: sa.Connection, requests: Sequence[Request]
+    ) -> tuple[dict[str, Known], list[Request]]:
+        """What is known of requests for this prompt version, and the requests that are left."""
+        version = self._template.prompt_version
+        there = known(connection, [request.key for request in requests])
+        others = {key: one for key, one in there.items() if one.prompt_version != version}
+        settled = {key: one for key, one in there.items() if key not in others}
+        settled |= known(connection, [version_key(key, version) for key in others])
+        left = []
+        for request in requests:
+            other = others.get(request.key)
+            if other is None:
+                if request.key not in settled:
+                    left.append(request)
+            elif (own := version_key(request.key, version)) not in settled:
+                # An answer is judged by this version's check; what failed for another one is asked anew.
+                stored = (other.answer, other.finish_reason) if other.how == "answered" else None
+                left.append(replace(request, key=own, stored=stored))
+        return settled, left
 
     def _requests(self, targets: Sequence[Turn], dialogues: Mapping[int, Sequence[Turn]]) -> list[Request]:
         found = []

@@ -110,6 +110,11 @@ class Caller:
         return outcome
 
     def _ended(self, request: Request) -> Outcome:
+        if request.stored is not None:
+            text, finish = request.stored
+            return self._judged(
+                request, Completion(text, finish, "", 0, 0, text.encode(), 0, 0, 0.0), Usage()
+            )
         gate = _CallGate(self._pacing, self._budget, request, self._template)
         try:
             completion = self._api.complete(request.body, request.key, gate, gate.tokens)
@@ -137,6 +142,7 @@ class Caller:
                 taken.score,
                 usage,
                 completion.seconds,
+                completion.finish_reason,
             )
         )
         return Outcome(request, "answered", usage)

@@ -26,6 +26,8 @@ class Request:
         source: text of the row.
         body: what is sent.
         retry_of: key of the failed request that this one asks again; None for the first.
+        stored: an answer that another prompt version got to the very same request, and why it ended: it is
+            judged, and nothing is asked.
     """
 
     key: str
@@ -37,6 +39,7 @@ class Request:
     source: str
     body: Mapping[str, Any]
     retry_of: str | None = None
+    stored: tuple[str, str] | None = None
 
     @property
     def most_prompt_tokens(self) -> int:

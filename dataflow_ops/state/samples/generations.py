@@ -2,10 +2,14 @@
 
 For a request key there is an answer or a failure, never both: whoever writes one holds the key's lock (after
 the row of the task, in this order everywhere).
+
+A row belongs to the prompt version that asked. Where another version sends the very same request, its own row
+has a key that follows from both (:func:`version_key`): the answer is judged anew, but not asked for again.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -97,7 +101,10 @@ class Known:
 
     how: Literal["answered", "failed"]
     task_id: str
-    state: str
+    prompt_version: str
+    state: str = ""
+    answer: str = ""
+    finish_reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,15 +116,24 @@ class Spent:
     usage: Usage
 
 
+def version_key(key: str, prompt_version: str) -> str:
+    """The key of a prompt version's own row about a request that another version sent first."""
+    return hashlib.sha256(f"{key} {prompt_version}".encode()).hexdigest()
+
+
 def known(connection: sa.Connection, keys: Sequence[str]) -> dict[str, Known]:
     """Which of these requests were answered, or have failed, whatever task asked."""
     found: dict[str, Known] = {}
     for start in range(0, len(keys), _MOST_KEYS):
         part = keys[start : start + _MOST_KEYS]
-        failures = sa.select(_f.request_key, _f.task_id, _f.state).where(_f.request_key.in_(part))
-        answers = sa.select(_g.request_key, _g.task_id).where(_g.request_key.in_(part))
-        found |= {r.request_key: Known("failed", r.task_id, r.state) for r in connection.execute(failures)}
-        found |= {r.request_key: Known("answered", r.task_id, "") for r in connection.execute(answers)}
+        failures = sa.select(_f.request_key, _f.task_id, _f.prompt_version, _f.state)
+        for key, *rest in connection.execute(failures.where(_f.request_key.in_(part))):
+            found[key] = Known("failed", *rest)
+        answers = sa.select(_g.request_key, _g.task_id, _g.prompt_version, _g.answer, _g.finish_reason)
+        for key, task_id, version, answer, finish in connection.execute(
+            answers.where(_g.request_key.in_(part))
+        ):
+            found[key] = Known("answered", task_id, version, "", answer, finish or "")
     return found
 
 
@@ -131,6 +147,7 @@ def record_answer(
     score: float | None,
     usage: Usage,
     seconds: float,
+    finish_reason: str = "",
 ) -> None:
     """Store an answer inside the caller's transaction; the same answer once more changes nothing.
 
@@ -144,19 +161,20 @@ def record_answer(
         score: the number in it, of a scoring.
         usage: what it took.
         seconds: from the first try to the answer.
+        finish_reason: why the model ended.
 
     Raises:
         ValueError: the answer is empty: a fault in the caller.
     """
     if not answer.strip():
         raise ValueError(f"request {asked.key}: an empty answer is a failure, never a result")
-    db.lock(connection, int(asked.key[:7], 16))
+    key = _own_key(connection, db, asked)
     insert_missing(
         connection,
         generation,
         [
             {
-                "request_key": asked.key,
+                "request_key": key,
                 "task_id": task_id,
                 "sample_id": asked.sample_id,
                 "dataset_file_id": asked.file_id,
@@ -171,13 +189,14 @@ def record_answer(
                 "result_as": result_as,
                 "answer": answer,
                 "score": score,
+                "finish_reason": finish_reason[:40] or None,
                 **_usage_values(usage),
                 "seconds": seconds,
                 "created_at": _now(connection, db),
             }
         ],
     )
-    connection.execute(sa.delete(generation_failure).where(_f.request_key == asked.key))
+    connection.execute(sa.delete(generation_failure).where(_f.request_key == key))
     _close(connection, db, asked.retry_of, "SOLVED")
 
 
@@ -205,8 +224,8 @@ def record_failure(
         usage: what it took.
         tries: how often it was asked.
     """
-    db.lock(connection, int(asked.key[:7], 16))
-    answered = sa.select(_g.request_key).where(_g.request_key == asked.key)
+    key = _own_key(connection, db, asked)
+    answered = sa.select(_g.request_key).where(_g.request_key == key)
     if connection.execute(answered).one_or_none() is None:
         now = _now(connection, db)
         insert_missing(
@@ -214,7 +233,7 @@ def record_failure(
             generation_failure,
             [
                 {
-                    "request_key": asked.key,
+                    "request_key": key,
                     "task_id": task_id,
                     "sample_id": asked.sample_id,
                     "draw": asked.draw,
@@ -250,6 +269,15 @@ def spent(connection: sa.Connection, task_id: str) -> Spent:
         sums.append((row[0], Usage(int(row[1]), int(row[2]), float(row[3]), int(row[4]), float(row[5]))))
     closed = sa.select(sa.func.count()).where(_f.task_id == task_id, _f.state.in_(CLOSED))
     return Spent(sums[0][0], sums[1][0] - connection.execute(closed).scalar_one(), sums[0][1] + sums[1][1])
+
+
+def _own_key(connection: sa.Connection, db: Database, asked: Asked) -> str:
+    """The key of the version's own row; it is locked against other tasks until the transaction ends."""
+    db.lock(connection, int(asked.key[:7], 16))
+    there = known(connection, [asked.key]).get(asked.key)
+    if there is None or there.prompt_version == asked.prompt_version:
+        return asked.key
+    return version_key(asked.key, asked.prompt_version)
 
 
 def _close(connection: sa.Connection, db: Database, failed: str | None, state: str) -> None:

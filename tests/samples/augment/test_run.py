@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -86,6 +87,40 @@ def test_a_stored_answer_is_never_asked_for_again(store: SampleStore) -> None:
             before = len(server.calls)
             run(store, server, template(**change))
             assert len(server.calls) == before + 15
+
+
+def test_another_check_judges_stored_answers_and_asks_for_what_failed(store: SampleStore) -> None:
+    put_samples(store, 20)
+    with model_server(lambda key, nth: "empty" if int(key, 16) % 4 == 0 else "answer") as server:
+        first = run(store, server)
+        lost = len(queue(store))
+        assert lost >= 2
+        server.script = lambda key, nth: "answer"
+        before = len(server.calls)
+        # The same questions: what was answered is taken over, what failed is asked once more.
+        other = template(check={"max_chars": 10_000})
+        second = run(store, server, other)
+        assert (second.counts["answered"], len(server.calls) - before) == (20, lost)
+        assert run(store, server, other) == second
+        # Under a check that none passes all are in the queue.
+        strict = template(check={"max_chars": 5})
+        states = [run(store, server, strict) for _ in range(3)]
+        assert (states[0].state, states[-1].state) == ("FAILED", "SUCCESS")
+        assert "WrongLength" in states[0].message
+        assert states[-1].waiting == 20
+        assert len(server.calls) == before + 2 * lost
+    by_version: dict[str, list[dict[str, Any]]] = {}
+    for row in answers(store):
+        by_version.setdefault(row["prompt_version"], []).append(row)
+    assert {version: len(rows) for version, rows in by_version.items()} == {
+        template().prompt_version: 20 - lost,
+        other.prompt_version: 20,
+    }
+    copies = [row for row in by_version[other.prompt_version] if row["prompt_tokens"] == 0]
+    assert sorted(row["answer"] for row in copies) == sorted(
+        row["answer"] for row in by_version[template().prompt_version]
+    )
+    assert first.counts["answered"] == 20 - lost
 
 
 def test_a_done_task_has_nothing_to_ask(store: SampleStore) -> None:

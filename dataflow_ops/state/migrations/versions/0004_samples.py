@@ -174,6 +174,7 @@ def upgrade() -> None:
         sa.Column("result_as", sa.String(length=24), nullable=False),
         sa.Column("answer", sa.Text(), nullable=False),
         sa.Column("score", sa.Double(), nullable=True),
+        sa.Column("finish_reason", sa.String(length=40), nullable=True),
         sa.Column("prompt_tokens", sa.BigInteger(), nullable=False),
         sa.Column("completion_tokens", sa.BigInteger(), nullable=False),
         sa.Column("cost", sa.Double(), nullable=False),
