@@ -23,6 +23,20 @@ def jobs() -> Path:
     return Path(os.environ.get("DATAFLOW_JOBS") or _repository() / "jobs").absolute()
 
 
+def templates() -> Path:
+    """Folder of templates of augmentations: ``DATAFLOW_TEMPLATES``, default ``templates`` beside ``dags``."""
+    return Path(os.environ.get("DATAFLOW_TEMPLATES") or _repository() / "templates").absolute()
+
+
+def sample_files(home: str | Path) -> Path:
+    """Folder below which files of dialogues may be named for import.
+
+    ``DATAFLOW_SAMPLE_FILES``, default ``samples`` in DataFlow's home. Whoever may start a run must not read
+    what lies elsewhere on the worker.
+    """
+    return Path(os.environ.get("DATAFLOW_SAMPLE_FILES") or Path(home) / "samples").absolute()
+
+
 def cores() -> int:
     """Worker processes inside one task: ``DATAFLOW_CORES_PER_TASK``, default 1."""
     return max(1, _number("DATAFLOW_CORES_PER_TASK", 1))

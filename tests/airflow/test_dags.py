@@ -23,7 +23,7 @@ import airflow.sdk
 import airflow.providers.standard.operators.hitl
 before = set(sys.modules)
 sys.path.insert(0, "dags")
-import corpora, job_errors, maintenance
+import corpora, job_errors, maintenance, samples
 found = {{"ours": sorted(m for m in set(sys.modules) - before if m.startswith("dataflow_ops"))}}
 found["heavy"] = [m for m in {HEAVY!r} if m in sys.modules]
 from airflow.dag_processing.dagbag import DagBag
@@ -60,13 +60,14 @@ def parsed() -> dict[str, Any]:
 def test_a_dag_file_imports_nothing_heavy(parsed: dict[str, Any]) -> None:
     assert parsed["heavy"] == []
     # SQLAlchemy comes with Airflow; the rooms of ours that use it, or open files, stay shut.
-    shut = tuple(f"dataflow_ops.{room}" for room in ("layers", "state", "engine", "storage", "control"))
+    rooms = ("layers", "state", "engine", "storage", "control", "samples")
+    shut = tuple(f"dataflow_ops.{room}" for room in rooms)
     assert not [m for m in parsed["ours"] if m.startswith(shut)]
 
 
 def test_every_dag_file_loads(parsed: dict[str, Any]) -> None:
     assert parsed["errors"] == {}
-    assert {"demo__full", "demo__incremental", "dataflow_maintenance"} == set(parsed["dags"])
+    assert {"demo__full", "demo__incremental", "dataflow_maintenance", "samples"} == set(parsed["dags"])
     # Airflow gives up on a file after 30 s; ours are a YAML file and some objects.
     assert parsed["seconds"] < 10
 
@@ -79,6 +80,12 @@ def test_tasks_and_groups_follow_the_layers(parsed: dict[str, Any]) -> None:
     assert dag["groups"] == sorted({"ranges", *(layer for _, layer, _ in STEPS)})
     assert dag["params"] == ["dry_run", "overrides", "priority", "promote", "until"]
     assert parsed["dags"]["demo__incremental"] == dag
+
+
+def test_samples_are_four_tasks_in_a_row(parsed: dict[str, Any]) -> None:
+    dag = parsed["dags"]["samples"]
+    assert dag["edges"] == {"import": [], "clean": ["import"], "augment": ["clean"], "export": ["augment"]}
+    assert {"dataset", "files", "format", "clean", "template", "export"} <= set(dag["params"])
 
 
 def test_steps_stand_one_after_the_other(parsed: dict[str, Any]) -> None:
