@@ -24,6 +24,11 @@ SAID: Final[Mapping[str, str]] = {
     "ended_cancel": "the run has ended ({state}): there is nothing to cancel",
     "ended_hurry": "the run has ended ({state}): there is nothing to hurry",
     "ended_pause": "the run has ended ({state}): there is nothing to pause",
+    "failures_dropped": "{count} entries dropped: they are not asked again.",
+    "failures_dropped_one": "{count} entry dropped: it is not asked again.",
+    "failures_none": "Nothing was waiting any more: somebody was quicker.",
+    "failures_requeued": "{count} entries wait: the next run of the augmentation asks them again.",
+    "failures_requeued_one": "{count} entry waits: the next run of the augmentation asks it again.",
     "increment_never_current": "{version} can't become current: it is an increment, a part of the whole.",
     "is_current": "{version} is current; go back to another version first.",
     "letters_dropped": "{count} letters dropped: no run will read these records again.",
@@ -39,6 +44,8 @@ SAID: Final[Mapping[str, str]] = {
     "no_right_all": (
         "you may not do this: it takes the right to {rights} DAG runs of every DAG; ask an administrator"
     ),
+    "no_such_failure": "the failure queue of this task has no entry {key}",
+    "no_such_sample_task": "data set '{dataset}' has no sample task '{task}'",
     "no_such_version": "'{version}' is no version of data set '{dataset}'; its whole id is needed here",
     "no_version_yet": "data set '{dataset}' has no version yet: its first full run makes one",
     "not_begun": "the run failed before it began: {why}",
@@ -51,6 +58,8 @@ SAID: Final[Mapping[str, str]] = {
     "rejected_stays": "{version} is rejected; {current} stays current.",
     "report_gone": "{version} has no report any more; `dataflow report` prints where one would be",
     "rule_idle": "rule '{rule}' removed nothing here; rules that did: {known}",
+    "sample_task_ended_cancel": "{task} has ended: there is nothing to cancel",
+    "sample_task_ended_pause": "{task} has ended: there is nothing to pause",
     "was_current": "{version} was current already.",
 }
 """Code → English. One with ``_one`` is used where ``count`` is one; pages know it by the code without it."""

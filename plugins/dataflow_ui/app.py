@@ -9,6 +9,7 @@ from pathlib import Path
 from airflow.api_fastapi.core_api.security import get_user
 from fastapi import Depends, FastAPI
 
+from dataflow_ops.console.sample_pace import Pace
 from dataflow_ui.failures import add_error_handlers
 from dataflow_ui.files import code_files
 from dataflow_ui.house import House
@@ -16,6 +17,7 @@ from dataflow_ui.product_routes import router as product_router
 from dataflow_ui.rights import asked_about
 from dataflow_ui.run_routes import router as run_router
 from dataflow_ui.sample_routes import router as sample_router
+from dataflow_ui.sample_task_routes import router as sample_task_router
 
 
 def make_app(home: Path | None = None) -> FastAPI:
@@ -40,9 +42,11 @@ def make_app(home: Path | None = None) -> FastAPI:
         lifespan=lifespan,
     )
     app.state.house = house
+    app.state.pace = Pace()
     app.mount("/static", code_files(), name="static")
     app.include_router(run_router)
     app.include_router(product_router)
     app.include_router(sample_router)
+    app.include_router(sample_task_router)
     add_error_handlers(app)
     return app

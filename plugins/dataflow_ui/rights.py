@@ -211,9 +211,7 @@ def subject_of(place: Place, asked: dict[str, Any]) -> Subject:
     if scope == "dataset":
         dags |= {f"{subject.dataset}__{mode}" for mode in MODES if subject.dataset}
     first = subject.dag_ids[:1] or (full_dag(dataset),)
-    return replace(
-        subject, dag_ids=(*first, *sorted(dags - set(first))), everything=bool(run) and scope == "all"
-    )
+    return replace(subject, dag_ids=(*first, *sorted(dags - set(first))), everything=scope == "all")
 
 
 def _refusal(rights: tuple[Right, ...], subject: Subject) -> NoRight:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,13 @@ from dataflow_ops.pipeline.look import audit_of
 from dataflow_ops.samples import uploading
 from dataflow_ops.samples.importing import ImportStep, plan_import
 from dataflow_ops.samples.running import run_task
+from dataflow_ops.state.samples.generations import Usage, record_failure
 from dataflow_ops.state.samples.store import SampleStore
 from dataflow_ops.state.store import StateStore
+from tests.console.sample_home import asked
 from tests.pipeline import corpus
 from tests.pipeline.harness import ROOT, once
+from tests.samples.augment.augment_case import template
 from tests.ui.airflow_server import PASSWORD
 
 READY_S = 120.0
@@ -32,12 +35,18 @@ POST = {"X-DataFlow": "1"}
 
 @dataclass(frozen=True)
 class Samples:
-    """Samples of data set ``tiny``: a file, its first turn, a whole upload and one to be given up."""
+    """Samples of data set ``tiny``: a file, its first turn, a whole upload and one to be given up.
+
+    ``task`` is an augmentation that waits, with one ``failure``; ``other_task`` is to be cancelled.
+    """
 
     file: str = ""
     turn: int = 0
     upload: str = ""
     spare: str = ""
+    task: str = "aug"
+    other_task: str = "clean"
+    failure: str = asked(7).key
 
 
 @dataclass
@@ -150,6 +159,17 @@ def _samples(folder: Path, home: Path) -> Samples:
         whole, spare = (uploading.begin(store, "tiny", "b.jsonl", 30, None, "test") for _ in range(2))
         data = b'{"instruction":"a","output":""}'[:30].ljust(30)
         uploading.add_part(store, home / uploading.FOLDER, whole.upload_id, 0, data)
+        turn = store.dialogue(file.id, 0)[0]["id"]
+        for task_id, kind in ((Samples.task, "augment"), (Samples.other_task, "clean")):
+            wanted_of = {"template": template().deciding, "prompt_version": template().prompt_version}
+            store.create_task(
+                task_id, "tiny", kind, wanted_of if kind == "augment" else {}, [file.id], "test"
+            )
+        with store.write() as connection:
+            failed = replace(asked(7), sample_id=turn, file_id=file.id)
+            record_failure(
+                connection, store.db, Samples.task, failed, "EmptyAnswer", "secret", "raw", Usage(), 3
+            )
         return Samples(file.id, store.dialogue(file.id, 0)[0]["id"], whole.upload_id, spare.upload_id)
 
 

@@ -13,9 +13,9 @@ from tests.ui.conftest import POST, Ui
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(280)]
 
-TEXT = {"/api/run/removed", "/api/run/report", "/api/versions/report"}
+TEXT = {"/api/run/removed", "/api/run/report", "/api/versions/report", "/api/samples/failure"}
 """Routes that show documents."""
-OWN = {"/api/me", "/api/today", "/api/search"}
+OWN = {"/api/me", "/api/today", "/api/search", "/api/samples/datasets"}
 """Routes that ask for no right on one data set: they tell of the user, or of what they may read."""
 LOOKS = {("POST", "/api/search")}
 """A POST that changes nothing: a text may be too long for an address."""
@@ -41,6 +41,9 @@ def params(ui: Ui) -> dict[str, str]:
         "turn": str(ui.samples.turn),
         "upload": ui.samples.upload,
         "after": str(ui.samples.turn),
+        "task": ui.samples.task,
+        "key": ui.samples.failure,
+        "dag_run": "manual__1",
     }
 
 
@@ -48,6 +51,7 @@ def bodies(ui: Ui) -> dict[str, dict[str, Any]]:
     """One body for each POST, in an order in which all of them succeed."""
     letters = {"run": ui.run, "error": "MalformedRecord", "step": "parse"}
     version = {"dataset": "tiny", "version": ui.version, "note": "looked at it"}
+    task = {"dataset": "tiny", "task": ui.samples.task}
     return {
         "/api/search": {"q": ui.doc_id, "dataset": "tiny"},
         "/api/run/pause": {"run": ui.live, "scope": "run", "why": "the disk is full"},
@@ -69,6 +73,16 @@ def bodies(ui: Ui) -> dict[str, dict[str, Any]]:
             "format": "instruction",
         },
         "/api/samples/upload/abort": {"dataset": "tiny", "upload": ui.samples.spare},
+        "/api/samples/task/pause": {**task, "scope": "run", "why": "too dear"},
+        "/api/samples/task/resume": {**task, "scope": "run"},
+        "/api/samples/failure/edit": {
+            **task,
+            "key": ui.samples.failure,
+            "prompt": [{"role": "user", "content": "again"}],
+        },
+        "/api/samples/failures/requeue": {**task, "key": ui.samples.failure},
+        "/api/samples/failures/drop": task,
+        "/api/samples/task/cancel": {"dataset": "tiny", "task": ui.samples.other_task},
     }
 
 

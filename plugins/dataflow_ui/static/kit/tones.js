@@ -11,6 +11,18 @@ export const RUN_TONES = {
   CANCELLED: "none",
 };
 
+export const SAMPLE_TONES = {
+  PENDING: "queued",
+  RUNNING: "running",
+  PAUSED: "deferred",
+  SUCCESS: "success",
+  FAILED: "failed",
+  CANCELLED: "none",
+};
+
+/** What became of a turn in a clean-up. */
+export const ROW_TONES = { NEW: "brand", KEPT: "success", REJECTED: "warning", DUPLICATE: "gray" };
+
 export const LAYER_TONES = {
   waiting: "none",
   running: "running",
@@ -24,6 +36,11 @@ export const VERSION_TONES = { PUBLISHED: "success", WAITING: "awaiting_input", 
 export const DOCUMENT_TONES = { kept: "success", removed: "warning", dead: "failed", not_sampled: "none" };
 
 export const ICONS = {
+  NEW: "clock",
+  KEPT: "check",
+  DUPLICATE: "copy",
+  PENDING: "clock",
+  SUCCESS: "check",
   PLANNED: "clock",
   RUNNING: "running",
   PAUSED: "pause",

@@ -7,19 +7,21 @@ import { Page, Panel } from "../kit/panel.js";
 import { FAST_MS, Pulse, SLOW_MS, untilComplete, usePoll, usePulse } from "../kit/poll.js";
 import { useQuery } from "../kit/query.js";
 import { useSteady } from "../kit/steady.js";
+import { Samples } from "../samples/page.js";
 import { Compare } from "./compare.js";
 import { Rules } from "./rules.js";
 import { Search } from "./search.js";
 import { Today } from "./today.js";
 import { Versions } from "./versions.js";
 
-/** Sections: the component, and whether it is about one data set. */
+/** Sections: the component, whether it is about one data set, whether it has data sets of its own. */
 const SECTIONS = {
   today: { component: Today, one: false },
   search: { component: Search, one: false },
   versions: { component: Versions, one: true },
   compare: { component: Compare, one: true },
   rules: { component: Rules, one: true },
+  samples: { component: Samples, one: false, own: true },
 };
 
 export function ProductPage() {
@@ -99,12 +101,15 @@ function Body() {
       h(Tabs, { view, dataset: asked }),
       box({ flex: 1 }),
       view !== "today" &&
+        !section.own &&
         datasets.length > 0 &&
         box({ pb: 1 }, h(DatasetChoice, { datasets, value: dataset, onChange: choose, all: !section.one })),
     ),
+    section.own && h(section.component, { key: view }),
     h(PageError, { key: "error", ...today }),
-    today.data === null && !today.error && h(Panel, { key: "loading" }, h(Loading, { lines: 5 })),
-    today.data !== null &&
+    !section.own && today.data === null && !today.error && h(Panel, { key: "loading" }, h(Loading, { lines: 5 })),
+    !section.own &&
+      today.data !== null &&
       (datasets.length === 0
         ? h(Panel, { key: "empty" }, h(Empty, { title: t("today.none"), icon: "open" }, t("today.none_next")))
         : h(section.component, { key: `${view} ${dataset}`, datasets, dataset })),

@@ -8,6 +8,7 @@ import { useQuery } from "../kit/query.js";
 import { useRights } from "../kit/rights.js";
 import { useSteady } from "../kit/steady.js";
 import { isLive } from "../kit/tones.js";
+import { SAMPLES, SamplesRun } from "../samples/run.js";
 import { Control } from "./control.js";
 import { Funnel, LayerFilter } from "./funnel.js";
 import { Letters } from "./letters.js";
@@ -23,10 +24,11 @@ const OURS = /^(.+)__(full|incremental)$/;
 export function RunTab(props) {
   const pulse = usePulse();
   const steady = useSteady("run");
+  const of = props.dagId === SAMPLES ? SamplesRun : Body;
   return h(
     Pulse.Provider,
     { value: pulse },
-    h(Page, { name: "run" }, steady ? h(Body, props) : h(Panel, null, h(Loading, { lines: 6 }))),
+    h(Page, { name: "run" }, steady ? h(of, props) : h(Panel, null, h(Loading, { lines: 6 }))),
   );
 }
 

@@ -87,5 +87,12 @@ export default {
   "said.report_gone": "{version} 的报告已不存在；“dataflow report”会显示其应在的位置。",
   "said.rule_idle": "规则“{rule}”在此没有剔除任何文档；有剔除的规则：{known}。",
   "said.was_current": "{version} 本来就是当前版本。",
+  "said.failures_dropped": "已放弃 {count} 个条目，不再提问。",
+  "said.failures_none": "已没有待处理的条目：其他人已先行处理。",
+  "said.failures_requeued": "{count} 个条目等待增强任务的下一次运行，届时重新提问。",
+  "said.no_such_failure": "该任务的失败队列中没有条目 {key}。",
+  "said.no_such_sample_task": "数据集“{dataset}”没有样本任务“{task}”。",
+  "said.sample_task_ended_cancel": "{task} 已结束，无需取消。",
+  "said.sample_task_ended_pause": "{task} 已结束，无需暂停。",
   "waits.held": "运行时有临时改动的设置，且未勾选“设为当前版本”",
 };

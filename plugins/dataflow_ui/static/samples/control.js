@@ -1,0 +1,136 @@
+// Pause, resume and cancel of one sample task, each beside its command.
+import { box, column, h, row, text, UI, useState } from "../kit/h.js";
+import { ActionButton, Denied, Question, Said, useAction } from "../kit/action.js";
+import { CliLine } from "../kit/cli.js";
+import { useText } from "../kit/i18n.js";
+import { Icon } from "../kit/icons.js";
+import { isOpen } from "./state.js";
+
+const SCOPES = ["run", "dataset"];
+
+function Scope({ value, onChange, task }) {
+  const { t } = useText();
+  return h(
+    UI.NativeSelect.Root,
+    { size: "sm", maxW: "20rem" },
+    h(
+      UI.NativeSelect.Field,
+      { "aria-label": t("samples.scope"), value, onChange: (event) => onChange(event.target.value), bg: "bg" },
+      ...SCOPES.map((scope) =>
+        h("option", { key: scope, value: scope }, t(`samples.scope_${scope}`, { dataset: task.dataset })),
+      ),
+    ),
+    h(UI.NativeSelect.Indicator),
+  );
+}
+
+/** Who paused, when and why; and whether the task has stopped already. */
+export function Held({ task }) {
+  const { t, f } = useText();
+  const { pause } = task;
+  return row(
+    {
+      colorPalette: "deferred",
+      bg: "colorPalette.subtle",
+      borderWidth: 1,
+      borderColor: "colorPalette.muted",
+      borderRadius: "md",
+      px: 3,
+      py: 2,
+      fontSize: "sm",
+      alignItems: "flex-start",
+      flexWrap: "nowrap",
+      role: "status",
+    },
+    h(Icon, { name: "pause", mt: 0.5, color: "colorPalette.fg" }),
+    box(
+      { minW: 0, overflowWrap: "anywhere" },
+      text({ fontWeight: "semibold" }, t(task.state === "RUNNING" ? "samples.stopping" : "samples.held")),
+      " ",
+      text({}, t(`samples.by_${pause.scope}`, { who: pause.who, at: f.time(pause.since), dataset: task.dataset })),
+      pause.why && text({ color: "fg.muted" }, ` ${t("samples.why", { why: pause.why })}`),
+    ),
+  );
+}
+
+export function Control({ task, rights }) {
+  const { t } = useText();
+  const pause = useAction("samples/task/pause");
+  const resume = useAction("samples/task/resume");
+  const cancel = useAction("samples/task/cancel");
+  const [asking, setAsking] = useState("");
+  const [scope, setScope] = useState("run");
+  if (!isOpen(task)) return null;
+  const named = { dataset: task.dataset, task: task.task };
+  const toggle = (what) => setAsking(asking === what ? "" : what);
+  const close = () => setAsking("");
+  return column(
+    { gap: 2 },
+    row(
+      {},
+      task.pause
+        ? h(
+            ActionButton,
+            {
+              icon: "play",
+              variant: "solid",
+              denied: rights.whyAct,
+              loading: resume.busy,
+              onClick: () => resume.send({ ...named, scope: task.pause.scope }),
+            },
+            t("samples.resume"),
+          )
+        : h(
+            ActionButton,
+            { icon: "pause", denied: rights.whyAct, "aria-expanded": asking === "pause", onClick: () => toggle("pause") },
+            t("samples.pause"),
+          ),
+      h(
+        ActionButton,
+        {
+          icon: "stop",
+          variant: "ghost",
+          denied: rights.whyAct,
+          "aria-expanded": asking === "cancel",
+          onClick: () => toggle("cancel"),
+        },
+        t("samples.cancel"),
+      ),
+      h(CliLine, { command: task.pause ? task.cli.resume : task.cli.pause, maxW: "28rem" }),
+    ),
+    asking === "pause" &&
+      !task.pause &&
+      h(Question, {
+        ask: {
+          title: t("samples.pause_title"),
+          text: t("samples.pause_text"),
+          confirm: t("samples.pause_now"),
+          noteLabel: t("samples.pause_why"),
+          extra: h(Scope, { value: scope, onChange: setScope, task }),
+        },
+        busy: pause.busy,
+        error: pause.error,
+        onConfirm: async (why) => {
+          if (await pause.send({ ...named, scope, why })) close();
+        },
+        onCancel: close,
+      }),
+    asking === "cancel" &&
+      h(Question, {
+        ask: {
+          title: t("samples.cancel_title"),
+          text: t("samples.cancel_text"),
+          confirm: t("samples.cancel_now"),
+          tone: "danger",
+        },
+        busy: cancel.busy,
+        error: cancel.error,
+        onConfirm: async () => {
+          if (await cancel.send(named)) close();
+        },
+        onCancel: close,
+      }),
+    rights.known && h(Denied, { why: rights.whyAct }),
+    resume.error && h(Said, { action: resume }),
+  );
+}
