@@ -14,6 +14,7 @@ from airflow.sdk.exceptions import AirflowRuntimeError, AirflowSkipException, Ta
 from airflow.triggers.base import TriggerEvent  # noqa: TID253
 
 from dataflow_ops.airflow.assets import tell, tell_nothing
+from dataflow_ops.airflow.object_store import use_connection
 from dataflow_ops.airflow.operators import our_run_id
 from dataflow_ops.airflow.triggers import Look
 from dataflow_ops.airflow.waits import embedded, patient_state, still_waits
@@ -107,6 +108,7 @@ class Approval(ApprovalOperator):
                 f"{version} waits for a person, and nobody is here: dataflow versions approve {version}"
             )
         ti = context["ti"]
+        use_connection()
         moved = drift_of(self.home, version)
         self.body = question(published, moved, context["dag"].dag_id, context["run_id"])
         upsert_hitl_detail(
@@ -135,6 +137,7 @@ class Approval(ApprovalOperator):
         Raises:
             VersionError: the version is damaged or gone.
         """
+        use_connection()
         published = context["ti"].xcom_pull(task_ids="publish")
         version = published["version"]
         if not still_waits(self.home, self.dataset, version):

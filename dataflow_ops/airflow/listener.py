@@ -11,6 +11,7 @@ from typing import Any
 
 from airflow.listeners import hookimpl  # noqa: TID253 - this package is where Airflow belongs
 
+from dataflow_ops.airflow.object_store import use_connection
 from dataflow_ops.airflow.places import home
 from dataflow_ops.airflow.weights import is_ours
 
@@ -30,6 +31,7 @@ def on_dag_run_success(dag_run: Any, msg: str) -> None:
         return
     run_id = f"airflow-{dag_run.dag_id}-{dag_run.run_id}"
     try:
+        use_connection()
         cancel_if_live(home(), run_id, MARKED)
     except DataFlowError as e:
         log.warning("run %s has ended, but that could not be recorded: %s", run_id, e)
@@ -47,6 +49,7 @@ def on_dag_run_failed(dag_run: Any, msg: str) -> None:
         return
     run_id = f"airflow-{dag_run.dag_id}-{dag_run.run_id}"
     try:
+        use_connection()
         why = "its run in Airflow ended as failed; clear it there to go on"
         give_up_run(home(), run_id, why, LIVE_RUNS)
         dataset, _, mode = dag_run.dag_id.rpartition("__")

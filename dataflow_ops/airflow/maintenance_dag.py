@@ -15,6 +15,7 @@ from airflow.sdk import (  # noqa: TID253 - this package is where Airflow belong
 
 from dataflow_ops.airflow import places
 from dataflow_ops.airflow.dag_factory import SINCE
+from dataflow_ops.airflow.object_store import use_connection
 from dataflow_ops.airflow.retry import OnlyWhereItHelps
 
 DAG_ID = "dataflow_maintenance"
@@ -51,6 +52,7 @@ class Maintain(BaseOperator):
         from dataflow_ops.pipeline.home import open_home
         from dataflow_ops.pipeline.maintenance import maintain
 
+        use_connection()
         return maintain(
             open_home(Path(self.home)),
             cold_after_days=places.cold_after_days(),

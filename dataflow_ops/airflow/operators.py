@@ -16,6 +16,7 @@ from airflow.sdk.exceptions import (  # noqa: TID253
 )
 
 from dataflow_ops.airflow.assets import tell, tell_nothing
+from dataflow_ops.airflow.object_store import use_connection
 from dataflow_ops.airflow.processes import allow_children
 from dataflow_ops.airflow.triggers import ResumeTrigger
 from dataflow_ops.airflow.waits import held_back, leave_turn, turn
@@ -48,6 +49,7 @@ class Pausable(BaseOperator):
         from dataflow_ops.pipeline.tally import RunPaused
 
         allow_children()
+        use_connection()
         run_id = our_run_id(context)
         if held_back(self.home, self.dataset, run_id):
             self._wait(run_id)

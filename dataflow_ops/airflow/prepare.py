@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dataflow_ops.stack.databases import create_databases
+from dataflow_ops.stack.object_store import make_bucket
 
 LOOKERS = ("Viewer", "User")
 """Roles of Airflow's that read runs and are not told of plugins."""
@@ -28,6 +29,9 @@ def main() -> int:
     _step("first user", _user, os.environ["DATAFLOW_STACK_USER"], os.environ["DATAFLOW_STACK_PASSWORD"])
     _step("roles", _roles)
     _step("pools", _pools)
+    bucket = os.environ.get("DATAFLOW_STACK_BUCKET")
+    if bucket:
+        _step("bucket", make_bucket, bucket, os.environ)
     return 0
 
 

@@ -8,6 +8,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from dataflow_ops.clients.s3 import S3Access
 from dataflow_ops.errors import ConfigError, DatabaseUnavailable
 from dataflow_ops.storage.opening import Root, root_of
 
@@ -21,7 +22,8 @@ class Home:
 
     Attributes:
         path: the folder.
-        root: storage root (``DATAFLOW_ROOT``: a folder or ``s3://bucket/prefix``; default the home itself).
+        root: storage root (``DATAFLOW_ROOT``: a folder or ``s3://bucket/prefix``; else the stack's of this
+            home, else the home itself).
         state_url: SQLAlchemy URL (``DATAFLOW_STATE_URL``, else the stack's of this home, else ``state.db``).
         redis_url: where pause flags have a fast copy (``DATAFLOW_REDIS_URL``); ``None`` for none.
         cold: below which folder maintenance is to keep the cold tier (``DATAFLOW_COLD``); ``None``: where
@@ -56,7 +58,7 @@ def open_home(path: Path, *, create: bool = True, patience_s: float = 0.0) -> Ho
             f"{path}: no DataFlow home here; `dataflow run JOB` makes one, or name another with --home"
             " (`dataflow stack up` prints the platform's)"
         )
-    root = root_of(os.environ.get("DATAFLOW_ROOT") or str(path))
+    root = root_of(os.environ.get("DATAFLOW_ROOT") or stack.get("root") or str(path), _access(stack))
     for folder in (path, *((root,) if isinstance(root, Path) else ())):
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -80,6 +82,17 @@ def open_home(path: Path, *, create: bool = True, patience_s: float = 0.0) -> Ho
     return Home(path, root, url, redis_url, Path(cold).absolute() if cold else None)
 
 
+def _access(stack: dict[str, str]) -> S3Access | None:
+    """How a stack's own object store is reached, unless the environment names one."""
+    if os.environ.get("DATAFLOW_S3_ENDPOINT") or not stack.get("s3_endpoint"):
+        return None
+    return S3Access(
+        stack["s3_endpoint"],
+        access_key=stack.get("s3_access_key", ""),
+        secret_key=stack.get("s3_secret_key", ""),
+    )
+
+
 def _stack(path: Path) -> dict[str, str]:
     """Where the state of a home is that a stack keeps (``dataflow stack up`` wrote it down), else nothing.
 
@@ -95,4 +108,4 @@ def _stack(path: Path) -> dict[str, str]:
             f"{note}: a stack keeps this home's state, but the note of where can't be read ({e}); work as the"
             " stack's owner, or set DATAFLOW_STATE_URL"
         ) from e
-    return {name: str(found[name]) for name in ("state_url", "redis_url") if found.get(name)}
+    return {name: str(value) for name, value in found.items() if value}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from dataflow_ops.stack.settings import StackSettings
 
-POSTGRES, REDIS, PREPARE = "postgres", "redis", "prepare"
+POSTGRES, REDIS, STORE, PREPARE = "postgres", "redis", "object-store", "prepare"
 API, SCHEDULER, PROCESSOR, TRIGGERER = "api-server", "scheduler", "dag-processor", "triggerer"
 URGENT = "worker-urgent"
 RELAY = "relay"
@@ -19,9 +19,9 @@ def stages(names: Sequence[str]) -> list[list[str]]:
     Args:
         names: of all components, in the order in which they start.
     """
-    servers = [name for name in (REDIS, POSTGRES) if name in names]
+    servers = [name for name in (REDIS, STORE, POSTGRES) if name in names]
     web = [name for name in (API,) if name in names]
-    return [[name for name in names if name not in (*servers, *web)], web, servers[:1], servers[1:]]
+    return [[name for name in names if name not in (*servers, *web)], web, *([name] for name in servers)]
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from dataflow_ops.stack.components import (
     POSTGRES,
     PREPARE,
     REDIS,
+    STORE,
     URGENT,
     Part,
     airflow_parts,
@@ -20,10 +21,11 @@ from dataflow_ops.stack.components import (
 )
 from dataflow_ops.stack.environment import DATABASE_USER, Places, environment
 from dataflow_ops.stack.keys import MAKERS, Keys, make_keys
+from dataflow_ops.stack.object_store import TUNING, server_variables
 from dataflow_ops.stack.servers import POSTGRES_TUNING, REDIS_TUNING
 from dataflow_ops.stack.settings import StackSettings
 
-WORKER, STORE = "worker", "object-store"
+WORKER = "worker"
 _CODE, _DATA = "/opt/dataflow", "/data"
 _LIBRARY = "/usr/local/lib/python{version}"
 _HEAD = """\
@@ -95,6 +97,7 @@ def container_places(settings: StackSettings) -> Places:
         web=f"{API}:{ports.web}",
         postgres=f"{POSTGRES}:{ports.postgres}",
         redis=f"{REDIS}:{ports.redis}",
+        store=f"{STORE}:{ports.object_store}",
     )
 
 
@@ -160,14 +163,14 @@ def _redis(settings: StackSettings, keys: Keys) -> dict[str, Any]:
 
 
 def _store(settings: StackSettings, keys: Keys) -> dict[str, Any]:
-    port = settings.containers.object_store_port
+    port = settings.ports.object_store
     return {
         "image": settings.containers.object_store,
         "command": [
-            *("server", "-dir=/data", "-ip=127.0.0.1", "-ip.bind=0.0.0.0", "-volume.max=100"),
-            *("-master.volumeSizeLimitMB=1024", "-filer", "-s3", f"-s3.port={port}"),
+            *("server", "-dir=/data", "-ip=127.0.0.1", "-ip.bind=127.0.0.1"),
+            *("-filer", "-s3", "-s3.ip.bind=0.0.0.0", f"-s3.port={port}", *TUNING),
         ],
-        "environment": {"AWS_ACCESS_KEY_ID": keys.s3_access_key, "AWS_SECRET_ACCESS_KEY": keys.s3_secret_key},
+        "environment": server_variables(keys),
         "volumes": ["object-data:/data"],
         "ports": [f"{settings.host}:{port}:{port}"],
         "healthcheck": _check("wget", "-q", "-O", "/dev/null", f"http://127.0.0.1:{port}/healthz"),
@@ -189,7 +192,7 @@ def _prepare(settings: StackSettings, keys: Keys, shared: _Shared) -> dict[str, 
         "command": ["python", "-m", "dataflow_ops.airflow.prepare"],
         "environment": {_MERGE: shared, **extra},
         "volumes": _volumes(),
-        "depends_on": {POSTGRES: {"condition": "service_healthy"}},
+        "depends_on": {name: {"condition": "service_healthy"} for name in (POSTGRES, STORE)},
         "restart": "on-failure",
         "init": True,
     }

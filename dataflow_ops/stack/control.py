@@ -18,9 +18,10 @@ from dataflow_ops.stack import plan, processes
 from dataflow_ops.stack.account import data_folder, unprivileged
 from dataflow_ops.stack.binaries import find_programs
 from dataflow_ops.stack.components import stages
-from dataflow_ops.stack.environment import as_shell, environment, inherited, local_places
+from dataflow_ops.stack.environment import as_shell, connection, environment, inherited, local_places
 from dataflow_ops.stack.keys import load_keys
 from dataflow_ops.stack.layout import Layout, write_json, write_private
+from dataflow_ops.stack.object_store import find_weed
 from dataflow_ops.stack.ports import check_ports
 from dataflow_ops.stack.processes import Component
 from dataflow_ops.stack.relay_part import relay_part
@@ -64,11 +65,12 @@ def up(
     _refuse_embedded(settings)
     layout.make()
     with _alone(layout):
-        programs = find_programs()
+        programs, weed = find_programs(), find_weed(settings)
+        programs |= {} if weed is None else {"weed": weed}
         account = unprivileged()
         data = data_folder(layout.folder, account)
         keys = load_keys(layout)
-        own = environment(settings, local_places(settings, layout.airflow), keys)
+        own = environment(settings, local_places(settings, layout.airflow, "weed" in programs), keys)
         components = plan.build(settings, layout, keys, programs, data, account, own, inherited(shell))
         relay = relay_part(settings, own, shell)
         if relay is not None:
@@ -82,8 +84,7 @@ def up(
         write_access(data, settings, account)
         write_redis(layout, settings, keys)
         write_private(layout.environment, as_shell(own))
-        connect = {"state_url": own["DATAFLOW_STATE_URL"], "redis_url": own["DATAFLOW_REDIS_URL"]}
-        write_json(layout.connect, connect)
+        write_json(layout.connect, connection(own))
         login = Login(own["AIRFLOW__API__BASE_URL"], settings.user, keys.admin_password)
         write_json(layout.api, {"url": login.url, "user": login.user, "password": login.password})
         if not _same(components, layout):

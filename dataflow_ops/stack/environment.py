@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dataflow_ops.stack.keys import Keys
+from dataflow_ops.stack.object_store import client_variables
 from dataflow_ops.stack.settings import StackSettings
 
 DATABASE_USER = "dataflow"
@@ -30,11 +31,13 @@ class Places:
     web: str
     postgres: str
     redis: str
-    """``host:port`` each, ``public`` as a browser sees ``web``; ``listen`` is the address to listen on."""
+    store: str = ""
+    """``host:port`` each, ``public`` as a browser sees ``web``; ``listen`` is the address to listen on.
+    ``store`` is empty where the stack has no object store."""
 
 
-def local_places(settings: StackSettings, airflow_home: Path) -> Places:
-    """Everything on this machine."""
+def local_places(settings: StackSettings, airflow_home: Path, store: bool = False) -> Places:
+    """Everything on this machine; with or without an object store."""
     host, ports = settings.host, settings.ports
     return Places(
         home=str(settings.home),
@@ -48,6 +51,7 @@ def local_places(settings: StackSettings, airflow_home: Path) -> Places:
         web=f"{host}:{ports.web}",
         postgres=f"{host}:{ports.postgres}",
         redis=f"{host}:{ports.redis}",
+        store=f"{host}:{ports.object_store}" if store else "",
     )
 
 
@@ -63,7 +67,7 @@ def environment(settings: StackSettings, places: Places, keys: Keys) -> dict[str
         # Titles of processes would otherwise overwrite the memory in which leftovers are recognised.
         "SPT_NOENV": "1",
         "DATAFLOW_HOME": places.home,
-        "DATAFLOW_ROOT": places.home,
+        "DATAFLOW_ROOT": settings.storage_root or places.home,
         "DATAFLOW_STATE_URL": f"{database}/dataflow",
         "DATAFLOW_REDIS_URL": f"{redis}/1",
         "DATAFLOW_JOBS": places.jobs,
@@ -119,8 +123,28 @@ def environment(settings: StackSettings, places: Places, keys: Keys) -> dict[str
         "AIRFLOW__DAG_PROCESSOR__DAG_FILE_PROCESSOR_TIMEOUT": "1200",
         "AIRFLOW__TRIGGERER__CAPACITY": str(tuning.triggers),
         "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
+        **(client_variables(places.store, keys) if places.store else {}),
         **settings.environment,
     }
+
+
+def connection(own: Mapping[str, str]) -> dict[str, str]:
+    """What a command line on the stack's home must know, and finds there.
+
+    Args:
+        own: the stack's variables.
+    """
+    found = {"state_url": own["DATAFLOW_STATE_URL"], "redis_url": own["DATAFLOW_REDIS_URL"]}
+    if own["DATAFLOW_ROOT"] != own["DATAFLOW_HOME"]:
+        found["root"] = own["DATAFLOW_ROOT"]
+    for name, variable in (
+        ("s3_endpoint", "DATAFLOW_S3_ENDPOINT"),
+        ("s3_access_key", "AWS_ACCESS_KEY_ID"),
+        ("s3_secret_key", "AWS_SECRET_ACCESS_KEY"),
+    ):
+        if own.get(variable):
+            found[name] = own[variable]
+    return found
 
 
 def inherited(shell: Mapping[str, str]) -> dict[str, str]:

@@ -8,7 +8,17 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from dataflow_ops.stack.components import API, POSTGRES, PROCESSOR, REDIS, RELAY, SCHEDULER, TRIGGERER
+from dataflow_ops.stack.components import (
+    API,
+    POSTGRES,
+    PROCESSOR,
+    REDIS,
+    RELAY,
+    SCHEDULER,
+    STORE,
+    TRIGGERER,
+)
+from dataflow_ops.stack.object_store import is_well
 
 _PATIENCE_S = 3.0
 _STEADY_S = 5.0
@@ -21,9 +31,11 @@ def answers(name: str, environment: Mapping[str, str]) -> bool:
     """Whether a server accepts connections with the stack's own login.
 
     Args:
-        name: ``postgres`` or ``redis``.
+        name: ``postgres``, ``redis`` or ``object-store``.
         environment: of the stack.
     """
+    if name == STORE:
+        return is_well(environment, _PATIENCE_S)
     return _postgres(environment) if name == POSTGRES else _redis(environment)
 
 
@@ -82,7 +94,7 @@ def healthy(
         since: when each process started, epoch seconds: a heartbeat from before is its predecessor's.
     """
     found: dict[str, tuple[bool, str]] = {}
-    for server in (POSTGRES, REDIS):
+    for server in (POSTGRES, REDIS, STORE):
         if server in names:
             well = answers(server, environment)
             found[server] = (well, "answers" if well else "does not answer yet")

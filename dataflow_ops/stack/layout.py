@@ -70,6 +70,11 @@ class Layout:
         """Redis' files."""
         return self.folder / "redis"
 
+    @property
+    def store(self) -> Path:
+        """The object store's data."""
+        return self.folder / "object-store"
+
     def log(self, component: str) -> Path:
         """The component's log."""
         return self.logs / f"{component}.log"
@@ -77,10 +82,10 @@ class Layout:
     def make(self) -> None:
         """Create the folders; only their owner, and the servers' accounts on their way, get in."""
         self.home.mkdir(parents=True, exist_ok=True)
-        for folder in (self.folder, self.airflow, self.logs, self.pids, self.redis):
+        for folder in (self.folder, self.airflow, self.logs, self.pids, self.redis, self.store):
             folder.mkdir(exist_ok=True)
         self.folder.chmod(0o711)
-        for folder in (self.airflow, self.logs, self.pids, self.redis):
+        for folder in (self.airflow, self.logs, self.pids, self.redis, self.store):
             folder.chmod(0o700)
 
 

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from dataflow_ops.errors import ConfigError
 from dataflow_ops.stack.account import Account
-from dataflow_ops.stack.components import POSTGRES, PREPARE, REDIS, airflow_parts, prepare_variables
+from dataflow_ops.stack.components import POSTGRES, PREPARE, REDIS, STORE, airflow_parts, prepare_variables
 from dataflow_ops.stack.keys import Keys
 from dataflow_ops.stack.layout import Layout, read_json, write_json
+from dataflow_ops.stack.object_store import server_variables, weed_command
 from dataflow_ops.stack.processes import Component, digest_of
 from dataflow_ops.stack.servers import plain_environment, postgres_command
 from dataflow_ops.stack.settings import StackSettings
@@ -34,7 +35,7 @@ def build(
         settings: the settings file.
         layout: where files go.
         keys: secrets.
-        programs: paths of server programs.
+        programs: paths of server programs; ``weed`` where there is to be an object store.
         data: PostgreSQL's folder.
         account: whom PostgreSQL runs as, None for the caller.
         own: the stack's own variables.
@@ -45,6 +46,7 @@ def build(
     extra = prepare_variables(settings, keys.admin_password, str(settings.workers.count))
     once = [sys.executable, "-m", "dataflow_ops.airflow.prepare"]
     uid, gid = (None, None) if account is None else (account.uid, account.gid)
+    stores = (STORE,) if "weed" in programs else ()
     components = [
         Component(
             POSTGRES,
@@ -56,11 +58,12 @@ def build(
             digest=digest_of(server),
         ),
         Component(REDIS, tuple(redis), plain_environment(), digest=digest_of([redis, settings.ports.redis])),
+        *(_store(name, settings, layout, keys, programs["weed"]) for name in stores),
         Component(
             PREPARE,
             tuple(once),
             {**shell, **own, **extra},
-            after=(POSTGRES,),
+            after=(POSTGRES, *stores),
             once=True,
             digest=digest_of([once, extra, versions()]),
         ),
@@ -72,11 +75,17 @@ def build(
                 part.name,
                 command,
                 {**shell, **own, **part.extra},
-                after=(PREPARE, POSTGRES, REDIS),
+                after=(PREPARE, POSTGRES, REDIS, *stores),
                 digest=digest_of([command, dict(own), part.extra, versions()]),
             )
         )
     return components
+
+
+def _store(name: str, settings: StackSettings, layout: Layout, keys: Keys, weed: str) -> Component:
+    command = weed_command(weed, layout.store, settings.host, settings.ports.object_store)
+    environment = {**plain_environment(), **server_variables(keys)}
+    return Component(name, tuple(command), environment, digest=digest_of(command))
 
 
 def versions() -> dict[str, str]:

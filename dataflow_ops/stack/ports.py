@@ -7,10 +7,11 @@ import socket
 from collections.abc import Iterable
 
 from dataflow_ops.errors import ConfigError
-from dataflow_ops.stack.components import API, POSTGRES, REDIS
+from dataflow_ops.stack.components import API, POSTGRES, REDIS, STORE
+from dataflow_ops.stack.object_store import PORTS
 from dataflow_ops.stack.settings import StackSettings
 
-_KEYS = {API: "web", POSTGRES: "postgres", REDIS: "redis"}
+_KEYS = {API: "web", POSTGRES: "postgres", REDIS: "redis", STORE: "object_store"}
 
 
 def check_ports(settings: StackSettings, to_start: Iterable[str]) -> None:
@@ -28,18 +29,20 @@ def check_ports(settings: StackSettings, to_start: Iterable[str]) -> None:
         key = _KEYS.get(name)
         if key is None:
             continue
-        port = getattr(settings.ports, key)
-        fault = _fault(settings.host, port)
-        if fault == errno.EADDRINUSE:
-            other = " or use --port" if key == "web" else ""
-            faults.append(
-                f"port {port} for {name} is taken{_holder(port)}; change ports.{key} in stack.yaml{other}"
-            )
-        elif fault:
-            faults.append(
-                f"{name} can't listen on {settings.host}:{port} ({errno.errorcode.get(fault, fault)});"
-                f" check host and ports.{key} in stack.yaml"
-            )
+        first = getattr(settings.ports, key)
+        for port in range(first, first + (PORTS if name == STORE else 1)):
+            host = settings.host if port == first else "127.0.0.1"
+            fault = _fault(host, port)
+            if fault == errno.EADDRINUSE:
+                other = " or use --port" if key == "web" else ""
+                faults.append(
+                    f"port {port} for {name} is taken{_holder(port)}; change ports.{key} in stack.yaml{other}"
+                )
+            elif fault:
+                faults.append(
+                    f"{name} can't listen on {host}:{port} ({errno.errorcode.get(fault, fault)});"
+                    f" check host and ports.{key} in stack.yaml"
+                )
     if faults:
         raise ConfigError("\n".join(faults))
 

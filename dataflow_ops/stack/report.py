@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dataflow_ops.stack import plan, processes
-from dataflow_ops.stack.components import API, POSTGRES, REDIS
+from dataflow_ops.stack.components import API, POSTGRES, REDIS, STORE
 from dataflow_ops.stack.health import healthy
 from dataflow_ops.stack.layout import Layout, read_json
 
@@ -111,6 +111,7 @@ def _addresses(own: Mapping[str, str]) -> dict[str, str]:
     return {
         POSTGRES: own["DATAFLOW_STATE_URL"].split("@")[-1].split("/")[0],
         REDIS: own["DATAFLOW_REDIS_URL"].split("@")[-1].split("/")[0],
+        STORE: own.get("DATAFLOW_S3_ENDPOINT", "").removeprefix("http://"),
         API: own["AIRFLOW__API__BASE_URL"],
     }
 

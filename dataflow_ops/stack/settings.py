@@ -25,10 +25,13 @@ class Ports(Section):
     web: Port = 8790
     postgres: Port = 5790
     redis: Port = 6790
+    object_store: Annotated[int, Field(ge=1, le=65528)] = 9790
 
     @model_validator(mode="after")
     def _distinct(self) -> Self:
-        taken = list(self.model_dump().values())
+        # The object store takes the seven ports after its own, too.
+        own = range(self.object_store, self.object_store + 8)
+        taken = [self.web, self.postgres, self.redis, *own]
         if len(set(taken)) < len(taken):
             raise ValueError(f"each server needs a port of its own, not {taken}")
         return self
@@ -107,7 +110,6 @@ class Containers(Section):
     postgres: str = "postgres:17-bookworm"
     redis: str = "redis:7.4-bookworm"
     object_store: str = "chrislusf/seaweedfs:4.48"
-    object_store_port: Port = 8333
     limits: Mapping[ContainerName, ContainerLimits] = Field(default_factory=dict)
 
 
@@ -120,6 +122,8 @@ class StackSettings(Section):
         stop_timeout_s: how long a component may take to end before it is killed.
         start_timeout_s: how long ``up`` waits for all to be healthy.
         user: name of the first user, who may do everything.
+        object_store: whether the stack runs an object store of its own; None: where its program is there.
+        storage_root: where data sets are kept: ``s3://bucket/prefix`` or a folder; None: in the home.
         environment: further variables for every process, such as those that job files name.
     """
 
@@ -133,6 +137,8 @@ class StackSettings(Section):
     workers: Workers = Workers()
     urgent: UrgentWorker = UrgentWorker()
     airflow: AirflowTuning = AirflowTuning()
+    object_store: bool | None = None
+    storage_root: Annotated[str, Field(pattern=r"^(s3://|/)")] | None = None
     start_timeout_s: Seconds = 300
     stop_timeout_s: Seconds = 20
     environment: Mapping[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], str] = Field(

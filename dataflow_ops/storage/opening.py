@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dataflow_ops.clients.s3 import SCHEME, access_from_environment, split_url
+from dataflow_ops.clients.s3 import SCHEME, S3Access, access_from_environment, split_url
 from dataflow_ops.errors import ConfigError
 from dataflow_ops.storage.blob import BlobStore
 from dataflow_ops.storage.disk import Disk
@@ -15,14 +15,18 @@ Root = Path | S3Root
 """Where the bytes of a home are. Can be pickled, compared and hashed; ``str`` tells a person."""
 
 
-def root_of(address: str) -> Root:
-    """The root that an address means; how object storage is reached is read from the environment.
+def root_of(address: str, access: S3Access | None = None) -> Root:
+    """The root that an address means.
+
+    Args:
+        address: a folder, or ``s3://bucket/prefix``.
+        access: how object storage is reached; None: as the environment says.
 
     Raises:
         ConfigError: an address of another kind, or a setting of the object store is wrong.
     """
     if address.startswith(SCHEME):
-        return S3Root(*split_url(address), access_from_environment())
+        return S3Root(*split_url(address), access or access_from_environment())
     if "://" in address:
         raise ConfigError(f"{address!r}: a storage root is a folder, or s3://BUCKET/PREFIX")
     return Path(address).absolute()

@@ -15,7 +15,7 @@ from typing import BinaryIO, Final
 
 from dataflow_ops.clients.s3 import SCHEME, S3Access, client_for, told
 from dataflow_ops.clients.s3_read import Found, listed, open_object, read_range
-from dataflow_ops.errors import CorruptOutput, ObjectMissing, OutputConflict, StorageError
+from dataflow_ops.errors import CorruptOutput, ObjectChanged, ObjectMissing, OutputConflict, StorageError
 from dataflow_ops.storage.blob import QUARANTINE, TEMPORARY, Blob, checked_uri, sha256_of
 from dataflow_ops.storage.disk import Disk, full_disk_named
 from dataflow_ops.storage.local import LocalStaged
@@ -257,7 +257,15 @@ class S3Store:
             raise OutputConflict(
                 f"{uri} was replaced by SHA-256 {stored[:16]}… while {sha256[:16]}… was stored"
             )
-        if not (stored and self._features.checks_bodies) and self._hash(found) != sha256:
+        if stored and self._features.checks_bodies:
+            return _known(found)
+        try:
+            whole = self._hash(found) == sha256
+        except (ObjectChanged, ObjectMissing):
+            if not replaceable:
+                raise
+            return self._settled(key, uri, sha256, replaceable)
+        if not whole:
             self._delete(key)
             raise CorruptOutput(f"{uri}: what was stored is not what was sent; it was removed, run again")
         return _known(found)

@@ -9,6 +9,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from dataflow_ops.airflow.object_store import use_connection
 from dataflow_ops.console.place import Place, open_place
 
 
@@ -32,6 +33,7 @@ class House:
         """
         with self._lock:
             if self._place is None:
+                use_connection()
                 path = self._path or Path(os.environ.get("DATAFLOW_HOME", ".dataflow"))
                 self._place = open_place(path)
             return self._place

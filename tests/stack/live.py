@@ -31,6 +31,8 @@ from dataflow_ops.errors import ConfigError
 from dataflow_ops.stack.account import data_folder, unprivileged
 from dataflow_ops.stack.binaries import find_programs
 from dataflow_ops.stack.layout import Layout
+from dataflow_ops.stack.object_store import PORTS
+from tests.storage.s3_server import free_row
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -192,7 +194,7 @@ def live_stack(
         "jobs": str(jobs),
         "dags": str(dags),
         "plugins": str(plugins),
-        "ports": {"web": web, "postgres": postgres, "redis": redis},
+        "ports": {"web": web, "postgres": postgres, "redis": redis, "object_store": free_row(PORTS)},
         "workers": {"count": workers, "concurrency": concurrency},
         "environment": dict(environment or {}),
         **sections,

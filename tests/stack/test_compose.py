@@ -49,8 +49,8 @@ def local(settings: StackSettings) -> dict[str, Component]:
     """The components of the local stack, with the names of secrets in their place."""
     keys = Keys(**{name: f"<{name}>" for name in MAKERS})
     layout = Layout(settings.home)
-    own = environment(settings, local_places(settings, layout.airflow), keys)
-    programs = {"postgres": "postgres", "redis-server": "redis-server"}
+    own = environment(settings, local_places(settings, layout.airflow, store=True), keys)
+    programs = {"postgres": "postgres", "redis-server": "redis-server", "weed": "weed"}
     components = plan.build(settings, layout, keys, programs, Path("/data"), None, own, {})
     return {component.name: component for component in components}
 
@@ -58,7 +58,7 @@ def local(settings: StackSettings) -> dict[str, Component]:
 def _as_local(value: str) -> str:
     """A container's value as it would be on one machine."""
     value = _SECRET.sub(lambda match: f"<{match[1].lower()}>", value)
-    return re.sub(r"(?<=[/@])(postgres|redis|api-server)(?=:\d+)", "127.0.0.1", value)
+    return re.sub(r"(?<=[/@])(postgres|redis|api-server|object-store)(?=:\d+)", "127.0.0.1", value)
 
 
 def test_the_committed_file_is_what_the_settings_give(settings: StackSettings) -> None:
@@ -80,7 +80,7 @@ def test_every_component_is_a_service(
     services: dict[str, dict[str, Any]], local: dict[str, Component]
 ) -> None:
     numbered = {name for name in local if re.fullmatch(r"worker-\d+", name)}
-    assert set(services) - {"object-store", "worker"} == set(local) - numbered
+    assert set(services) - {"worker"} == set(local) - numbered
     assert numbered == {"worker-1", "worker-2"}
 
 
@@ -120,6 +120,8 @@ def test_servers_have_the_ports_and_tuning_of_the_local_ones(
         assert name in mine
         assert name in theirs
     assert "--port 6790 --appendonly yes" in services["redis"]["command"][2]
+    mine, theirs = services["object-store"]["command"], local["object-store"].command
+    assert {"-s3.port=9790", "-master.telemetry=false"} <= set(mine) & set(theirs)
 
 
 def test_no_secret_has_a_default_and_env_gives_them_all() -> None:
@@ -150,14 +152,17 @@ def test_everybody_waits_for_what_it_needs(services: dict[str, dict[str, Any]]) 
             "prepare": {"condition": "service_completed_successfully"},
             "redis": {"condition": "service_healthy"},
         }
-    assert services["prepare"]["depends_on"] == {"postgres": {"condition": "service_healthy"}}
+    assert services["prepare"]["depends_on"] == {
+        "postgres": {"condition": "service_healthy"},
+        "object-store": {"condition": "service_healthy"},
+    }
 
 
 def test_only_the_web_page_and_the_store_leave_the_containers_and_only_to_the_loopback(
     services: dict[str, dict[str, Any]],
 ) -> None:
     published = {name: service["ports"] for name, service in services.items() if "ports" in service}
-    assert published == {"api-server": ["127.0.0.1:8790:8790"], "object-store": ["127.0.0.1:8333:8333"]}
+    assert published == {"api-server": ["127.0.0.1:8790:8790"], "object-store": ["127.0.0.1:9790:9790"]}
 
 
 def test_data_are_in_named_volumes(services: dict[str, dict[str, Any]]) -> None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-import json
 import logging
 import os
+import random
 import shutil
 import signal
 import socket
@@ -26,6 +26,7 @@ from typing import Any
 import pytest
 
 from dataflow_ops.clients.s3 import S3Access, client_for
+from dataflow_ops.stack.object_store import PORTS, weed_command
 
 _START_TIMEOUT_S = 60
 _BUCKETS = itertools.count(1)
@@ -71,40 +72,24 @@ class Weed(S3Server):
     def __init__(self, binary: str, folder: Path) -> None:
         self._binary = binary
         self._folder = folder
-        self._ports = _free_ports(4)
+        self._port = free_row(PORTS)
         self._process: subprocess.Popen[bytes] | None = None
-        super().__init__(f"http://127.0.0.1:{self._ports[3]}")
-        config = {
-            "identities": [
-                {
-                    "name": "tests",
-                    "credentials": [{"accessKey": KEY, "secretKey": SECRET}],
-                    "actions": ["Admin", "Read", "Write", "List", "Tagging"],
-                }
-            ]
-        }
-        (folder / "s3.json").write_text(json.dumps(config))
+        super().__init__(f"http://127.0.0.1:{self._port}")
 
     def start(self) -> None:
-        """Returns when something could be stored: the ports are open seconds before that."""
-        master, volume, filer, s3 = self._ports
+        """Returns when something could be stored: it answers seconds before that."""
+        command = weed_command(self._binary, self._folder, "127.0.0.1", self._port)
         with (self._folder / "weed.log").open("ab") as log:
             self._process = subprocess.Popen(
-                [
-                    *(self._binary, "-logtostderr", "server", f"-dir={self._folder}"),
-                    *("-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-master.port={master}"),
-                    *(f"-volume.port={volume}", "-volume.max=1000", "-master.volumeSizeLimitMB=1024"),
-                    *("-filer", f"-filer.port={filer}", "-s3", f"-s3.port={s3}"),
-                    # Ports that it would open at fixed numbers: two servers on one machine collide.
-                    *("-s3.port.iceberg=0", "-s3.port.lance=0"),
-                    f"-s3.config={self._folder / 's3.json'}",
-                    # Its other doors have fixed ports, and it would report home.
-                    *("-s3.port.iceberg=0", "-s3.port.lance=0", "-master.telemetry=false"),
-                    "-s3.autoCreateBucket=false",
-                ],
+                # Each test has a bucket, and each bucket a volume: more than the disk has room for.
+                [*command, "-volume.max=1000"],
                 cwd=self._folder,
-                # Each bucket has volumes of its own: seven, by default.
-                env={**os.environ, "WEED_MASTER_VOLUME_GROWTH_COPY_1": "1"},
+                env={
+                    **os.environ,
+                    "AWS_ACCESS_KEY_ID": KEY,
+                    "AWS_SECRET_ACCESS_KEY": SECRET,
+                    "WEED_MASTER_VOLUME_GROWTH_COPY_1": "1",
+                },
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -114,7 +99,7 @@ class Weed(S3Server):
         deadline = time.monotonic() + _START_TIMEOUT_S
         while time.monotonic() < deadline:
             assert self._process.poll() is None, (self._folder / "weed.log").read_text()[-2000:]
-            if _answers(s3) and self._stores():
+            if _answers(self._port) and self._stores():
                 return
             time.sleep(0.2)
         raise RuntimeError("SeaweedFS did not start")
@@ -217,27 +202,12 @@ def weed_url(weed: Weed, monkeypatch: pytest.MonkeyPatch) -> str:
     return pointed(weed, monkeypatch)
 
 
-def _free_ports(count: int) -> list[int]:
-    """Ports that are free, and whose neighbours 10,000 above are: SeaweedFS speaks gRPC there."""
-    found: list[int] = []
-    probes = []
-    try:
-        while len(found) < count:
-            probe = socket.socket()
-            probes.append(probe)
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-            with socket.socket() as above:
-                try:
-                    above.bind(("127.0.0.1", port + 10_000 if port < 55_000 else port - 10_000))
-                except OSError:
-                    continue
-            # Ephemeral ports begin high; lower ones leave room for the neighbour.
-            found.append(port if port < 55_000 else port - 10_000)
-    finally:
-        for probe in probes:
-            probe.close()
-    return found
+def free_row(count: int) -> int:
+    """The first of so many free ports in a row."""
+    while True:
+        first = random.randrange(20_000, 32_000)  # below those that the system gives out by itself
+        if not any(_answers(port) for port in range(first, first + count)):
+            return first
 
 
 def _answers(port: int) -> bool:
