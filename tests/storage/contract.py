@@ -36,6 +36,10 @@ class BlobStoreContract:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(b"x")
 
+    def alike(self, known: object) -> object:
+        """What racers that stored equal bytes must agree on."""
+        return known
+
     def publish(self, blobs: BlobStore, uri: str, data: bytes, recorded: str = "") -> tuple[int, int]:
         staged = blobs.stage(uri)
         staged.write(data)
@@ -111,7 +115,7 @@ class BlobStoreContract:
             t.start()
         for t in threads:
             t.join()
-        assert results == [blobs.stat("race/x")] * 16
+        assert [self.alike(known) for known in results] == [self.alike(blobs.stat("race/x"))] * 16
         assert [b.uri for b in blobs.list()] == ["race/x"]
 
     def test_list_by_prefix(self, blobs: BlobStore) -> None:
