@@ -82,6 +82,9 @@ def measure_pages(url: str, tries: int) -> dict[str, Any]:
                 assert len(page) == 50
             found[f"{name}_ms"] = {"median": round(statistics.median(took), 1), "most": round(max(took), 1)}
         began = time.perf_counter()
+        assert store.page(Filter(files=tuple(files), contains="nobody says this"), limit=50) == []
+        found["a_word_that_is_nowhere_s"] = round(time.perf_counter() - began, 2)
+        began = time.perf_counter()
         store.aggregates(Filter(files=tuple(files)))
         found["aggregates_s"] = round(time.perf_counter() - began, 2)
     return found

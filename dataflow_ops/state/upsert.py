@@ -130,10 +130,12 @@ def insert_missing(connection: sa.Connection, table: sa.Table, rows: Sequence[Ro
 
 
 def insert_staged(connection: sa.Connection, table: sa.Table, rows: Sequence[Row]) -> None:
-    """:func:`insert_missing` for many rows at once: on PostgreSQL they come by COPY into a temporary table.
+    """:func:`insert_missing` for many rows at once; on PostgreSQL they come by COPY.
 
-    Rows that any unique constraint of the table knows already are left as they are. Measured on PostgreSQL 15
-    with 10,000 turns of 350 characters: 0.03 s of CPU here against 0.2 s with one array per column.
+    Rows that any unique constraint of the table knows already are left as they are. Where there are none,
+    which is the rule, the rows go straight into the table; where there are some, by way of a temporary table.
+    Measured on PostgreSQL 15 with fsync and 10,000 turns of 350 characters, side by side on a busy machine:
+    0.36 s straight, 0.60 s by way of the temporary table; of CPU time here 0.03 s, 0.2 s with arrays.
 
     Args:
         connection: in a transaction.
@@ -149,24 +151,42 @@ def insert_staged(connection: sa.Connection, table: sa.Table, rows: Sequence[Row
     key = tuple(column.name for column in table.primary_key.columns)
     merged = _by_key(table.name, key, rows)
     for columns, group in _by_columns([merged[k] for k in sorted(merged)]):
-        _copy(connection, table, columns, group)
+        try:
+            with connection.begin_nested():
+                _copy(connection, table, f'"{table.name}"', columns, group)
+        except sa.exc.IntegrityError:
+            _by_way_of_staging(connection, table, columns, group)
 
 
-def _copy(
+def _by_way_of_staging(
     connection: sa.Connection, table: sa.Table, columns: tuple[str, ...], rows: list[dict[str, Any]]
 ) -> None:
     quoted = ", ".join(f'"{c}"' for c in columns)
-    dialect = connection.dialect
-    bind = [table.c[c].type.dialect_impl(dialect).bind_processor(dialect) for c in columns]
     staged = f'"staged_{table.name}"'
     connection.exec_driver_sql(
         f'CREATE TEMPORARY TABLE IF NOT EXISTS {staged} (LIKE "{table.name}" INCLUDING DEFAULTS)'
         " ON COMMIT DELETE ROWS"
     )
     connection.exec_driver_sql(f"DELETE FROM {staged}")  # of an earlier call in this transaction
+    _copy(connection, table, staged, columns, rows)
+    connection.exec_driver_sql(
+        f'INSERT INTO "{table.name}" ({quoted}) SELECT {quoted} FROM {staged} ON CONFLICT DO NOTHING'
+    )
+
+
+def _copy(
+    connection: sa.Connection,
+    table: sa.Table,
+    into: str,
+    columns: tuple[str, ...],
+    rows: list[dict[str, Any]],
+) -> None:
+    dialect = connection.dialect
+    bind = [table.c[c].type.dialect_impl(dialect).bind_processor(dialect) for c in columns]
+    quoted = ", ".join(f'"{c}"' for c in columns)
     driver: Any = connection.connection.driver_connection
     try:
-        with driver.cursor() as cursor, cursor.copy(f"COPY {staged} ({quoted}) FROM STDIN") as copy:
+        with driver.cursor() as cursor, cursor.copy(f"COPY {into} ({quoted}) FROM STDIN") as copy:
             for row in rows:
                 copy.write_row(
                     [row[c] if b is None else b(row[c]) for c, b in zip(columns, bind, strict=True)]
@@ -174,9 +194,6 @@ def _copy(
     except dialect.loaded_dbapi.Error as e:
         # The driver's own faults are told as SQLAlchemy tells those of statements.
         raise sa.exc.DBAPIError.instance("COPY", None, e, dialect.loaded_dbapi.Error, dialect=dialect) from e
-    connection.exec_driver_sql(
-        f'INSERT INTO "{table.name}" ({quoted}) SELECT {quoted} FROM {staged} ON CONFLICT DO NOTHING'
-    )
 
 
 def _insert_or_update(

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from dataflow_ops.errors import MissingPrimaryKey
 from dataflow_ops.state.database import create_engine
-from dataflow_ops.state.upsert import UpsertCounts, insert_missing, upsert
+from dataflow_ops.state.tables import SafeText
+from dataflow_ops.state.upsert import UpsertCounts, insert_missing, insert_staged, upsert
 
 metadata = sa.MetaData()
 single = sa.Table(
@@ -27,6 +28,14 @@ double = sa.Table(
     sa.Column("y", sa.Integer, primary_key=True),
     sa.Column("a", sa.Integer),
 )
+said = sa.Table(
+    "said",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("place", sa.Integer, unique=True),
+    sa.Column("text", SafeText),
+    sa.Column("left_out", sa.Integer, nullable=False, server_default="7"),
+)
 keyless = sa.Table("keyless", metadata, sa.Column("a", sa.Integer))
 
 
@@ -42,6 +51,7 @@ BATCHES = st.lists(
     ),
     max_size=4,
 )
+TEXTS = st.lists(st.none() | st.text(max_size=30), max_size=6)
 quick = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 
 
@@ -68,6 +78,20 @@ def acts_as_if_rows_were_written_one_by_one(engine: sa.Engine, batches: list[tup
             assert (counts.inserted, counts.missing) == ((0, fresh) if mode == "update" else (fresh, 0))
             assert counts.collapsed == len(rows) - len(keys)
     assert rows_of(engine, double) == [(x, y, a) for (x, y), a in sorted(model.items())]
+
+
+def staged_texts_come_back_as_others_do(engine: sa.Engine, texts: list[str | None], doubles: bool) -> None:
+    rows = [{"id": n, "place": n, "text": text} for n, text in enumerate(texts)]
+    texts_there = sa.select(said.c.text).order_by(said.c.id)
+    with engine.begin() as connection:
+        connection.execute(sa.delete(said))
+        insert_missing(connection, said, rows)
+        expected = connection.execute(texts_there).all()
+        connection.execute(sa.delete(said))
+        if doubles and rows:
+            insert_staged(connection, said, rows[:1])
+        insert_staged(connection, said, rows)
+        assert connection.execute(texts_there).all() == expected
 
 
 class UpsertContract:
@@ -114,6 +138,8 @@ class UpsertContract:
                 upsert(connection, single, [{"id": 1, "a": "ok"}, bad], mode=mode)  # type: ignore[arg-type]
             with pytest.raises(MissingPrimaryKey, match="id"):
                 insert_missing(connection, single, [bad])
+            with pytest.raises(MissingPrimaryKey, match="id"):
+                insert_staged(connection, single, [bad])
         assert [s for s in statements if not s.startswith("BEGIN")] == []
         assert rows_of(engine, single) == []
 
@@ -129,6 +155,16 @@ class UpsertContract:
             upsert(connection, single, [{"id": 1, "a": "x"}])
             insert_missing(connection, single, [{"id": 1, "a": "y"}, {"id": 2, "a": "z"}])
         assert rows_of(engine, single) == [(1, "x", None), (2, "z", None)]
+
+    def test_staged_rows_leave_what_any_unique_key_knows(self, engine: sa.Engine) -> None:
+        """Straight where nothing is there, by way of staging where something is; twice in one transaction."""
+        with engine.begin() as connection:
+            insert_staged(connection, said, [{"id": n, "place": n, "text": "a"} for n in range(5)])
+            insert_staged(connection, said, [{"id": n, "place": n, "text": "b"} for n in range(3, 8)])
+            insert_staged(connection, said, [{"id": 10 + n, "place": n, "text": "c"} for n in range(6, 10)])
+            insert_staged(connection, said, [])
+        found = {row[1]: (row[0], row[2], row[3]) for row in rows_of(engine, said)}
+        assert found == {n: (n, "a" if n < 5 else "b", 7) if n < 8 else (10 + n, "c", 7) for n in range(10)}
 
     def test_a_big_batch(self, engine: sa.Engine) -> None:
         rows = [{"x": "k", "y": i, "a": i} for i in range(20_000)]
@@ -147,6 +183,11 @@ class TestSqlite(UpsertContract):
         return sqlite_url
 
     @quick
+    @given(texts=TEXTS, doubles=st.booleans())
+    def test_staged_texts(self, engine: sa.Engine, texts: list[str | None], doubles: bool) -> None:
+        staged_texts_come_back_as_others_do(engine, texts, doubles)
+
+    @quick
     @given(batches=BATCHES)
     def test_as_if_one_by_one(self, engine: sa.Engine, batches: list[Any]) -> None:
         acts_as_if_rows_were_written_one_by_one(engine, batches)
@@ -157,6 +198,11 @@ class TestPostgres(UpsertContract):
     @pytest.fixture
     def url(self, empty_postgres_url: str) -> str:
         return empty_postgres_url
+
+    @quick
+    @given(texts=TEXTS, doubles=st.booleans())
+    def test_staged_texts(self, engine: sa.Engine, texts: list[str | None], doubles: bool) -> None:
+        staged_texts_come_back_as_others_do(engine, texts, doubles)
 
     @quick
     @given(batches=BATCHES)
