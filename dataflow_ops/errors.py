@@ -4,6 +4,7 @@
 
     DataFlowError
     ├── ConfigError             the job file or the call is wrong: correct it
+    │   └── SourceRefused       a source's database says no: correct login, rights or names
     ├── InputError              something in the input is bad: isolate it and go on
     │   ├── DocumentError       this record becomes a dead letter, its neighbours come through
     │   │   ├── MalformedRecord     the record does not have the form its format promises
@@ -61,6 +62,12 @@ class DataFlowError(Exception):
 
 class ConfigError(DataFlowError):
     """The job file or the call is wrong: correct it."""
+
+
+class SourceRefused(ConfigError):
+    """A source's database says no: correct the login, the rights, or what it is called in the job."""
+
+    systemic = True
 
 
 class InputError(DataFlowError):

@@ -16,11 +16,11 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 
 from dataflow_ops.clients.sql_url import engine_for
-from dataflow_ops.errors import ConfigError, SourceAway
+from dataflow_ops.errors import SourceAway, SourceRefused
 
 PAGE_ROWS: Final = 10_000
 """Most rows of one statement: no transaction on somebody else's database stays open for long."""
-_BUFFERED_ROWS: Final = 200
+_BUFFERED_ROWS: Final = 100
 PAUSES_S: Final = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 """Waits before the database is asked again; about a minute in all, as long as a restart takes."""
 
@@ -151,14 +151,14 @@ class SqlTable:
         """Return when the database may be asked again.
 
         Raises:
-            ConfigError: it would say the same again.
+            SourceRefused: it would say the same again.
             SourceAway: it was asked often enough.
         """
         said = str(error.orig).strip().split("\n", 1)[0]
         for secret in self._secrets:
             said = said.replace(secret, "***")
         if not is_passing(error):
-            raise ConfigError(f"{self._where}: the database says: {said}") from None
+            raise SourceRefused(f"{self._where}: the database says: {said}") from None
         if failures >= len(PAUSES_S):
             raise SourceAway(
                 f"{self._where}: the database does not answer ({said}), asked {failures + 1} times in"

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import sqlalchemy as sa
 
-from dataflow_ops.errors import ConfigError
+from dataflow_ops.errors import SourceRefused
 
 _PLACEHOLDER: Final = re.compile(r"\$\{(\w+)\}|\$(\w+)")
 _CONNECT_TIMEOUT_S: Final = 10
@@ -27,7 +27,7 @@ def resolved(where: str, url: str, environment: Mapping[str, str] | None = None)
     ``${NAME}`` is the value itself.
 
     Raises:
-        ConfigError: a variable is not set, or it is no URL. Never shows a value.
+        SourceRefused: a variable is not set, or it is no URL. Never shows a value.
     """
     known = os.environ if environment is None else environment
     used: list[str] = []
@@ -35,7 +35,7 @@ def resolved(where: str, url: str, environment: Mapping[str, str] | None = None)
     def value(match: re.Match[str]) -> str:
         name = match[1] or match[2]
         if not known.get(name):
-            raise ConfigError(f"{where}: the environment variable {name} is not set; its url names it")
+            raise SourceRefused(f"{where}: the environment variable {name} is not set; its url names it")
         used.append(known[name])
         return known[name]
 
@@ -47,7 +47,7 @@ def resolved(where: str, url: str, environment: Mapping[str, str] | None = None)
         parsed = sa.make_url(whole)
     except (sa.exc.ArgumentError, ValueError):
         # Their own messages show what was given.
-        raise ConfigError(
+        raise SourceRefused(
             f"{where}: its url is no database URL; write it as postgresql://USER@HOST/NAME or"
             " sqlite:////FOLDER/FILE"
         ) from None
@@ -74,7 +74,7 @@ def engine_for(
     Text that is not UTF-8 comes with its odd bytes as lone surrogates (Python's ``surrogateescape``).
 
     Raises:
-        ConfigError: a variable is not set, no driver is installed, or there is no such SQLite file.
+        SourceRefused: a variable is not set, no driver is installed, or there is no such SQLite file.
     """
     parsed, secrets = resolved(where, url, environment)
     backend = parsed.get_backend_name()
@@ -88,7 +88,7 @@ def engine_for(
             parsed, pool_size=1, max_overflow=1, pool_pre_ping=True, hide_parameters=True, **options
         )
     except (sa.exc.NoSuchModuleError, ImportError) as e:
-        raise ConfigError(
+        raise SourceRefused(
             f"{where}: no driver for {parsed.drivername} is installed here ({e}); install it beside dataflow"
         ) from None
     if parsed.drivername == "postgresql+psycopg":
@@ -100,7 +100,7 @@ def engine_for(
 def _sqlite(where: str, url: sa.URL) -> sa.Engine:
     path = Path(url.database or "").absolute()
     if not path.is_file():
-        raise ConfigError(
+        raise SourceRefused(
             f"{where}: there is no SQLite file {url.database or '(none named)'} (relative paths count from"
             " the folder the command was started in)"
         )

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from dataflow_ops.errors import VersionError
 from dataflow_ops.layers.ingest.listing import SAME_FILE
+from dataflow_ops.layers.ingest.sources.sql import GONE
 from dataflow_ops.pipeline.file_lists import NAME, files_of_run
 from dataflow_ops.pipeline.session import parse_job_text
 from dataflow_ops.pipeline.version_states import BECAME_CURRENT, PUBLISHED
@@ -127,5 +128,6 @@ def _not_in(own: pa.Table, have: pa.Table) -> pa.Table:
         pc.not_equal(both["size"], both["had_size"]), pc.not_equal(both["etag"], both["had_etag"])
     )
     newer = pc.or_(pc.greater(both["mtime_ns"], both["had_mtime_ns"]), pc.and_(same_age, differs))
-    wanted = pc.or_kleene(pc.is_null(both["had_size"]), newer)
-    return both.filter(pc.fill_null(wanted, True)).select(NAME)
+    # What a table no longer had for one of them, the other needs not have.
+    lacks = pc.and_(pc.is_null(both["had_size"]), pc.not_equal(both["etag"], GONE))
+    return both.filter(pc.or_(lacks, pc.fill_null(newer, False))).select(NAME)

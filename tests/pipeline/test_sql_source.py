@@ -7,13 +7,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import sqlalchemy as sa
 import yaml
 
 from dataflow_ops.clients import sql_table
-from dataflow_ops.errors import ConfigError, SourceAway
+from dataflow_ops.errors import ConfigError, SourceAway, SourceRefused
+from dataflow_ops.layers.ingest.listing import SAME_FILE
+from dataflow_ops.layers.ingest.sources.sql import GONE
 from dataflow_ops.pipeline.file_lists import files_of_run
+from dataflow_ops.pipeline.left_behind import _not_in
+from dataflow_ops.schema import FILES
 from dataflow_ops.storage.chunk_store import ChunkStore
 from dataflow_ops.storage.local import LocalStore
 from tests.cases.product import dataflow
@@ -264,6 +269,35 @@ def test_a_database_that_goes_away_stops_the_run_which_goes_on_when_it_is_back(
     assert done.current
     assert same(postgres.holds(done.version_id), postgres.expected())
     assert notes.reports["fetch"].skipped, "what was fetched before is not fetched again"
+
+
+def test_a_table_that_is_taken_away_stops_the_run_and_costs_no_chunk(lite: Table) -> None:
+    lite.fill(12)
+    notes = Notes()
+
+    def on_task(step: str, outcome: object) -> None:
+        if step == "discover":
+            lite.do("ALTER TABLE articles RENAME TO hidden")
+
+    notes.on_task = on_task
+    with pytest.raises(SourceRefused, match="source 'db': the database says: no such table: articles"):
+        lite.run(notes=notes)
+    lite.do("ALTER TABLE hidden RENAME TO articles")
+    done = lite.run()
+    assert done.current
+    assert same(lite.holds(done.version_id), lite.expected())
+
+
+def test_a_full_version_need_not_have_what_a_day_found_emptied() -> None:
+    def files(*rows: tuple[str, int, str]) -> pa.Table:
+        listed = [
+            {"source_id": "db", "path": p, "size": size, "mtime_ns": 0, "etag": e} for p, size, e in rows
+        ]
+        return pa.Table.from_pylist(listed, schema=FILES.empty_table().select(SAME_FILE).schema)
+
+    day = files(("gone", 0, GONE), ("same", 5, "a"), ("late", 5, "b"), ("changed", 5, "c"), ("had", 0, GONE))
+    full = files(("same", 5, "a"), ("changed", 5, "old"), ("had", 5, "d"))
+    assert sorted(_not_in(day, full)["path"].to_pylist()) == ["changed", "had", "late"]
 
 
 def test_lineage_tells_table_and_key(lite: Table) -> None:

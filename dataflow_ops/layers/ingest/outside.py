@@ -17,7 +17,7 @@ class Table(Protocol):
     """Rows of a database, in ascending order of their key. Rows without a key are in none of its answers.
 
     All methods raise :class:`~dataflow_ops.errors.SourceAway` where the database does not answer, and
-    :class:`~dataflow_ops.errors.ConfigError` where it refuses what is asked.
+    :class:`~dataflow_ops.errors.SourceRefused` where it refuses what is asked.
     """
 
     def names(self) -> Sequence[str]:

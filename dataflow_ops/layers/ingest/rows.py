@@ -19,7 +19,7 @@ def bring_rows(side: Side, row: Row, source: SourceSettings, table: Table) -> Ou
 
     Raises:
         SourceAway: the database does not answer: no fault of the range.
-        ConfigError: it refuses.
+        SourceRefused: it refuses.
     """
     try:
         lines = _joined(read_range(source, row["etag"], table))

@@ -14,7 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Final
 
-from dataflow_ops.errors import ConfigError, SourceChanged
+from dataflow_ops.errors import ConfigError, SourceChanged, SourceRefused
 from dataflow_ops.layers.ingest import rowform
 from dataflow_ops.layers.ingest.outside import Key, Outside, Table
 from dataflow_ops.layers.ingest.sources.listed import LeftOut, SourceFile
@@ -23,7 +23,7 @@ from dataflow_ops.source_settings import SourceSettings
 
 ROW_BYTES: Final = 4096
 """Bytes counted for a row whose text is not read: about the mean of a corpus of web pages and handbooks."""
-GONE: Final = "gone"
+GONE: Final = '{"rows":0}'
 """The mark of a range that a version below had and the table no longer has: it gives no rows."""
 
 _DIALOGUE: Final = ("messages", "conversations")
@@ -49,7 +49,8 @@ def list_ranges(source: SourceSettings, left_out: LeftOut, outside: Outside) -> 
     and versions where the source names a ``version`` column, else of all that is read of them.
 
     Raises:
-        ConfigError: the database refuses, a column is missing, or two rows have one key.
+        ConfigError: two rows have one key, or a key is none that ranges can be made of.
+        SourceRefused: the database refuses, or a column is missing.
         SourceAway: the database does not answer.
     """
     del left_out  # every row is either in a range or without a key
@@ -78,7 +79,7 @@ def read_range(source: SourceSettings, etag: str, table: Table) -> Iterator[byte
 
     Raises:
         SourceChanged: its rows are not those that were listed; raised behind the last line.
-        ConfigError: the database refuses.
+        SourceRefused: the database refuses, or a column is missing.
         SourceAway: it does not answer.
     """
     if etag == GONE:
@@ -168,11 +169,13 @@ def _form(source: SourceSettings, names: Sequence[str]) -> Form:
     """Which columns are read, each once.
 
     Raises:
-        ConfigError: a column that the job names is not there, or two have one name.
+        SourceRefused: a column that the job names is not there, or two have one name.
     """
     where = f"source '{source.source_id}'"
     if doubled := sorted({name for name in names if list(names).count(name) > 1}):
-        raise ConfigError(f"{where}: two columns are called {doubled[0]}; give one another name in the query")
+        raise SourceRefused(
+            f"{where}: two columns are called {doubled[0]}; give one another name in the query"
+        )
     text = () if any(name in names for name in _DIALOGUE) else (source.text_field,)
     version = (source.version,) if source.version else ()
     for keyword, wanted in (
@@ -182,7 +185,7 @@ def _form(source: SourceSettings, names: Sequence[str]) -> Form:
         ("text_field", text),
     ):
         if missing := [name for name in wanted if name not in names]:
-            raise ConfigError(
+            raise SourceRefused(
                 f"{where}: {keyword}: there is no column '{missing[0]}'; there are {', '.join(names)}"
             )
     if source.columns:
