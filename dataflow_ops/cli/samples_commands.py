@@ -9,6 +9,7 @@ from dataflow_ops.cli import (
     samples_change,
     samples_control,
     samples_import,
+    samples_links,
     samples_look,
     samples_tasks,
 )
@@ -18,5 +19,6 @@ samples_import.register(app)
 samples_look.register(app)
 samples_change.register(app)
 samples_tasks.register(app)
+samples_links.register(app)
 samples_augment.register(app)
 samples_control.register(app)

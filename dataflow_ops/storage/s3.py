@@ -15,7 +15,14 @@ from typing import BinaryIO, Final
 
 from dataflow_ops.clients.s3 import SCHEME, S3Access, client_for, told
 from dataflow_ops.clients.s3_read import Found, listed, open_object, read_range
-from dataflow_ops.errors import CorruptOutput, ObjectChanged, ObjectMissing, OutputConflict, StorageError
+from dataflow_ops.errors import (
+    ConfigError,
+    CorruptOutput,
+    ObjectChanged,
+    ObjectMissing,
+    OutputConflict,
+    StorageError,
+)
 from dataflow_ops.storage.blob import QUARANTINE, TEMPORARY, Blob, checked_uri, sha256_of
 from dataflow_ops.storage.disk import Disk, full_disk_named
 from dataflow_ops.storage.local import LocalStaged
@@ -31,6 +38,8 @@ from dataflow_ops.storage.s3_upload import (
 )
 from dataflow_ops.storage.scratch import own_folder
 
+LONGEST_LINK_S: Final = 7 * 86_400
+"""Signatures of S3 hold no longer."""
 _SECOND_NS: Final = 1_000_000_000
 
 
@@ -176,6 +185,26 @@ class S3Store:
     def sweep(self, older_than_s: float) -> int:
         """See :meth:`BlobStore.sweep`: uploads that broke off; folders of killed processes go elsewhere."""
         return abort_old(self._place, self._prefix, older_than_s)
+
+    def link_for(self, uri: str, seconds: int) -> str:
+        """An address from which anybody may read a file for a while, without an account.
+
+        Args:
+            uri: of the file; it must be there.
+            seconds: how long, at most a week (S3's own limit).
+
+        Raises:
+            CorruptOutput: there is no such file.
+            ConfigError: longer than a week, or less than a second.
+        """
+        if not 1 <= seconds <= LONGEST_LINK_S:
+            raise ConfigError(
+                f"a link holds for 1 second to {LONGEST_LINK_S // 86_400} days, not {seconds} s"
+            )
+        self._look(uri)
+        place = self._place
+        given = {"Bucket": place.bucket, "Key": self._key(uri)}
+        return str(place.client.generate_presigned_url("get_object", Params=given, ExpiresIn=seconds))
 
     def features(self, afresh: bool = False) -> Features:
         """What the server can do; ``afresh`` tries it again.

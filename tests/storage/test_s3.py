@@ -17,12 +17,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pyarrow as pa
 import pytest
 
 from dataflow_ops.clients.s3 import access_from_environment, split_url
 from dataflow_ops.engine.scratch import sweep_scratch
-from dataflow_ops.errors import CorruptOutput, ObjectStoreRefused, StorageError
+from dataflow_ops.errors import ConfigError, CorruptOutput, ObjectStoreRefused, StorageError
 from dataflow_ops.protocols import OutputSpec
 from dataflow_ops.storage import remote, s3_upload
 from dataflow_ops.storage.blob import BlobStore
@@ -70,6 +71,16 @@ class S3Contract(BlobStoreContract):
         assert head["Metadata"] == {"sha256": sha(data)}
         assert "-2" in head["ETag"]
         assert self.uploads(blobs) == []
+
+    def test_a_link_reads_one_file_without_an_account(self, blobs: BlobStore) -> None:
+        assert isinstance(blobs, S3Store)
+        blobs.put("exports/d/水 a+b", b"shard")
+        link = blobs.link_for("exports/d/水 a+b", 60)
+        assert httpx.get(link).content == b"shard"
+        with pytest.raises(CorruptOutput):
+            blobs.link_for("exports/d/none", 60)
+        with pytest.raises(ConfigError, match="7 days"):
+            blobs.link_for("exports/d/水 a+b", 8 * 86_400)
 
     def test_race_of_large_files(self, blobs: BlobStore) -> None:
         data = bytes(range(256)) * (PART_BYTES // 256) + b"end"
