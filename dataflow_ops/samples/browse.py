@@ -15,6 +15,8 @@ from dataflow_ops.state.samples.query import BANDS, Filter
 from dataflow_ops.state.samples.store import SampleStore
 
 _SHORTEST_ID: Final = 6
+PREVIEW: Final = 2_000
+"""Characters of a turn that a page of many turns shows; a dialogue is shown whole."""
 _FILE: Final = (
     "id",
     "path",
@@ -85,9 +87,10 @@ def turn_rows(
         with_text: the reader may read texts.
 
     Returns:
-        ``turns``, and ``next``: what ``after`` is for the next page; None where this is the last.
+        ``turns``, and ``next``: what ``after`` is for the next page; None where this is the last. A content
+        that is longer than :data:`PREVIEW` is cut, and says so (``cut``).
     """
-    turns = store.page(only, after, limit)
+    turns = store.page(only, after, limit, PREVIEW)
     return {
         "turns": [_turn(turn, with_text) for turn in turns],
         "next": turns[-1]["id"] if len(turns) == limit else None,
@@ -167,5 +170,6 @@ def _turn(turn: Mapping[str, Any], with_text: bool) -> dict[str, Any]:
     }
     if with_text:
         shown["content"] = turn["data_content"]
+        shown["cut"] = len(turn["data_content"]) < turn["data_length"]
         shown["meta"] = json.loads(turn["data_meta"]) if turn["data_meta"] else {}
     return shown

@@ -97,13 +97,16 @@ class SampleQuery:
 
     db: Database
 
-    def page(self, only: Filter, after: int | None = None, limit: int = 50) -> list[dict[str, Any]]:
+    def page(
+        self, only: Filter, after: int | None = None, limit: int = 50, preview: int | None = None
+    ) -> list[dict[str, Any]]:
         """Turns in the order of the files, and within a file by record and turn.
 
         Args:
             only: which turns.
             after: id of the last turn of the page before; None begins.
             limit: at most so many, up to 1,000.
+            preview: at most so many characters of each content; all when None.
 
         Raises:
             ConfigError: ``limit`` is out of range, or turn ``after`` is in none of the files.
@@ -113,6 +116,8 @@ class SampleQuery:
         found: list[dict[str, Any]] = []
         conditions = only.conditions(self.db)
         files = list(only.files)
+        text = _c.data_content if preview is None else sa.func.substr(_c.data_content, 1, preview)
+        columns = [text.label(c.name) if c is _c.data_content else c for c in sample.columns]
         with self.db.read() as connection:
             behind: tuple[int, int] | None = None
             if after is not None:
@@ -122,7 +127,7 @@ class SampleQuery:
                 files, behind = files[files.index(file) :], (place[0], place[1])
             for file in files:
                 # By the unique key: no other index has this order, so that no plan can walk past other files.
-                query = sa.select(sample).where(_c.dataset_file_id == file, *conditions).order_by(*_KEY)
+                query = sa.select(*columns).where(_c.dataset_file_id == file, *conditions).order_by(*_KEY)
                 if behind is not None:
                     query = query.where(sa.tuple_(*_KEY) > sa.tuple_(*behind))
                     behind = None

@@ -113,6 +113,12 @@ class QueryContract(SampleCase):
         with pytest.raises(ConfigError, match="none of the files"):
             store.page(Filter(("fa",)), after=99_999)
 
+    def test_a_preview_is_the_beginning(self, store: SampleStore) -> None:
+        rows = {row["id"]: row for row in self._fill(store)}
+        for turn in store.page(Filter(("fa", "fb"), deleted=None), limit=1000, preview=3):
+            whole = rows[turn["id"]]
+            assert turn == {**whole, "data_content": whole["data_content"][:3]}
+
     def test_a_page_goes_on_though_its_last_turn_was_deleted_meanwhile(self, store: SampleStore) -> None:
         self._fill(store)
         only = Filter(("fa", "fb"))
