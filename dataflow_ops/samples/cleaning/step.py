@@ -20,6 +20,8 @@ from dataflow_ops.state.samples import turns as state
 from dataflow_ops.state.samples.records import SampleTask
 
 REJECTED, DUPLICATE = "REJECTED", "DUPLICATE"
+_SHOWN = 12
+"""Digits of a file's id that name it, as commands print them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +195,7 @@ def _verdict(rule: str, duplicate: Duplicate | None) -> tuple[str, str]:
         return REJECTED, rule
     if duplicate is not None:
         file, row = duplicate.survivor
-        return DUPLICATE, f"{duplicate.kind} {duplicate.similarity:.4f} of {file}:{row}"
+        return DUPLICATE, f"{duplicate.kind} {duplicate.similarity:.4f} of {file[:_SHOWN]}:{row}"
     return state.KEPT, ""
 
 
