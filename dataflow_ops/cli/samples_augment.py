@@ -23,7 +23,6 @@ from dataflow_ops.cli.options import (
     JsonOption,
 )
 from dataflow_ops.cli.samples_home import opened, print_request
-from dataflow_ops.errors import ConfigError
 
 if TYPE_CHECKING:
     from dataflow_ops.samples.augment.templates import Template
@@ -75,6 +74,7 @@ def augment(
     """Ask a model about the samples of a data set. The same command goes on where it stopped."""
     from dataflow_ops.control.pause import PauseWatch
     from dataflow_ops.control.redis_copy import RedisCopy
+    from dataflow_ops.samples.augment.opening import opened_api
     from dataflow_ops.samples.augment.run import ask_for_task, run_augment
     from dataflow_ops.state.database import PATIENCE_S
 
@@ -90,7 +90,7 @@ def augment(
         },
     )
     hears = AugmentProgress(wanted.prices.currency, quiet=as_json)
-    with opened(home) as (place, store), _client(wanted) as api, _ended_by_signal():
+    with opened(home) as (place, store), opened_api(wanted) as api, _ended_by_signal():
         task = ask_for_task(store, wanted, dataset, getpass.getuser(), task_id)
         store.be_patient(PATIENCE_S)
         copy = RedisCopy(place.redis_url) if place.redis_url else None
@@ -151,20 +151,6 @@ def _load(path: Path, **sections: dict[str, Any]) -> Template:
 
     given = {name: {k: v for k, v in values.items() if v is not None} for name, values in sections.items()}
     return load_template(path, {name: values for name, values in given.items() if values})
-
-
-@contextmanager
-def _client(wanted: Template) -> Iterator[Any]:
-    import httpx
-
-    from dataflow_ops.clients.openai_api import OpenAiApi, read_key
-
-    if wanted.endpoint.base_url is None:
-        raise ConfigError("say where the model answers: --base-url URL, or endpoint.base_url in the template")
-    key = read_key(wanted.endpoint.api_key_env)
-    most = wanted.limits.concurrency
-    with httpx.Client(limits=httpx.Limits(max_connections=most, max_keepalive_connections=most)) as http:
-        yield OpenAiApi(http, wanted.endpoint.base_url, key, wanted.endpoint.patience)
 
 
 @contextmanager

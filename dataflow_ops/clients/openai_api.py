@@ -13,7 +13,7 @@ import os
 import random
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -37,6 +37,8 @@ _TRANSIENT: Final = (408, 425, 429)
 _ABOUT_ALL: Final = (401, 402, 403, 404, 405, 407)
 """What is refused to every question alike: login, payment, address."""
 _SHOWN: Final = 300
+_SECRET: Final = 8
+"""Characters of the shortest key that is a secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +152,11 @@ class OpenAiApi:
             gate.admit(tokens, lost)
             try:
                 answer = self._try(content, idempotency_key)
-                return read_completion(answer.raw, answer.content_type, tried, lost, time.monotonic() - began)
+                seconds = time.monotonic() - began
+                found = read_completion(answer.raw, answer.content_type, tried, lost, seconds)
+                return replace(found, raw=self._scrubbed(answer.raw))
             except UnreadableBody as e:
-                raise UnreadableAnswer(str(e), answer.raw, tried, lost + 1) from e
+                raise UnreadableAnswer(str(e), self._scrubbed(answer.raw), tried, lost + 1) from e
             except _Failed as e:
                 lost += e.lost
                 if e.final is not None:
@@ -198,7 +202,7 @@ class OpenAiApi:
             with self._http.stream(
                 "POST", self._url, content=content, headers=headers, timeout=timeout, follow_redirects=False
             ) as response:
-                raw = self._scrubbed(_read(response, deadline))
+                raw = _read(response, deadline)
                 status, found = response.status_code, response.headers
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as e:
             raise _Failed(f"the endpoint can't be reached: {self._why(e)}") from e
@@ -207,7 +211,9 @@ class OpenAiApi:
         except httpx.HTTPError as e:
             raise _Failed(f"the connection was cut: {self._why(e)}", lost=1) from e
         if status < 300:
-            return _Answer(_plain(raw, found.get("content-encoding", "")), found.get("content-type", ""))
+            # What the model wrote is never touched; only what is kept of it for people is scrubbed.
+            return _Answer(self._plain(raw, found.get("content-encoding", "")), found.get("content-type", ""))
+        raw = self._scrubbed(raw)
         said = f"the endpoint answers {status}: {_said(raw)}"
         if status in _TRANSIENT or status >= 500:
             raise _Failed(said, raw, wait_s=asked_to_wait(found, self._now()))
@@ -215,13 +221,20 @@ class OpenAiApi:
             said, raw, final=EndpointRefused if status in _ABOUT_ALL or status < 400 else QuestionRefused
         )
 
+    def _plain(self, raw: bytes, encoding: str) -> bytes:
+        try:
+            return inflate(raw, encoding, MOST_BYTES)
+        except UnreadableBody as e:
+            raise _Failed(str(e), self._scrubbed(raw), lost=1, final=UnreadableAnswer) from e
+
     def _why(self, error: httpx.HTTPError) -> str:
         text = self._scrubbed(str(error).encode("utf-8", "replace")).decode("utf-8", "replace")
         return f"{type(error).__name__} {text}".rstrip()
 
     def _scrubbed(self, raw: bytes) -> bytes:
         """Without the API key: some endpoints repeat it when they refuse it."""
-        return raw.replace(self._key.encode("ascii"), b"***") if self._key else raw
+        # Endpoints that want none are given a word such as EMPTY, which is no secret.
+        return raw.replace(self._key.encode("ascii"), b"***") if len(self._key) >= _SECRET else raw
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,23 +266,10 @@ def _read(response: httpx.Response, deadline: float) -> bytes:
     for chunk in response.iter_raw():
         raw += chunk
         if len(raw) > MOST_BYTES:
-            raise _Failed(
-                f"the answer is longer than {MOST_BYTES:,} bytes",
-                bytes(raw[:_SHOWN]),
-                1,
-                None,
-                UnreadableAnswer,
-            )
+            raise _Failed(f"the answer is longer than {MOST_BYTES:,} bytes", lost=1, final=UnreadableAnswer)
         if time.monotonic() > deadline:
             raise httpx.ReadTimeout("the answer was not complete in time")
     return bytes(raw)
-
-
-def _plain(raw: bytes, encoding: str) -> bytes:
-    try:
-        return inflate(raw, encoding, MOST_BYTES)
-    except UnreadableBody as e:
-        raise _Failed(str(e), raw, lost=1, final=UnreadableAnswer) from e
 
 
 def _said(raw: bytes) -> str:

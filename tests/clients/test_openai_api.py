@@ -202,6 +202,14 @@ def test_the_key_is_kept_nowhere(http: httpx.Client, caplog: pytest.LogCaptureFi
     assert "sk-secret-1" not in repr(OpenAiApi(http, server.url, "sk-secret-1"))
 
 
+@pytest.mark.parametrize("key", ["e", "say it better"])
+def test_an_answer_that_holds_the_key_is_not_touched(http: httpx.Client, key: str) -> None:
+    with model_server() as server:
+        found = ask(http, server, api_key=key)
+    assert key in answer_to(BODY)
+    assert found.text == answer_to(BODY)
+
+
 def test_a_slow_drip_ends_at_the_total(http: httpx.Client) -> None:
     class Drip(httpx.SyncByteStream):
         def __iter__(self) -> Iterator[bytes]:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
+from typing import Final
 
 from dataflow_ops.clients.endpoint_errors import CallStopped
+
+log = logging.getLogger(__name__)
+_TOLD_S: Final = 10.0
 
 
 class Pacing:
@@ -56,6 +61,8 @@ class Pacing:
 
     def hold(self, seconds: float) -> None:
         """Admit nobody for so long."""
+        if seconds >= _TOLD_S:
+            log.warning("the endpoint asks everybody to wait for %.0f s", seconds)
         with self._lock:
             self._held_until = max(self._held_until, self._clock() + seconds)
 

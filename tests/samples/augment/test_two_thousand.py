@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -22,10 +23,9 @@ def test_two_thousand_rows(tmp_path_factory: pytest.TempPathFactory) -> None:
     binaries = find_binaries()
     if binaries is None:
         pytest.skip("PostgreSQL is not installed")
-    folder = tmp_path_factory.mktemp("own-postgres")
     home = tmp_path_factory.mktemp("home")
-    for parent in (folder.parent, folder.parent.parent):
-        parent.chmod(0o711)  # the server runs as somebody else, who must reach its data
+    # Not below pytest's own folder: the server runs as somebody else, who must reach its data.
+    folder = Path(tempfile.mkdtemp(prefix="dataflow-pg-"))
     server = shared_server(folder, binaries)
     try:
         with server.database(migrated=True) as url:
