@@ -56,7 +56,7 @@ def run(
     else:
         for name, tally in sorted(relay.tallies.items()):
             waiting = sum(one.backlog.waiting for one in left if one.backlog.endpoint == name)
-            OUT.print(f"{name}: {_told(tally)}, {waiting:,} waiting.", markup=False)
+            OUT.print(f"{name}: {waiting:,} waiting, {tally.told}.", markup=False)
     waits = any(one.backlog.waiting for one in left) or any(t.dead for t in relay.tallies.values())
     if once and waits:
         raise typer.Exit(EXIT_WAITING)
@@ -161,10 +161,6 @@ def _said(number: int, what: str, as_json: bool) -> None:
         OUT.print(f"{word} {what}.", markup=False)
 
 
-def _told(tally: Tally) -> str:
-    return f"{tally.sent:,} sent, {tally.failed:,} failed and repeated, {tally.dead:,} dead"
-
-
 @contextmanager
 def _line(*, quiet: bool) -> Iterator[Any]:
     """A line that changes where a person watches; else one now and then, when something has changed."""
@@ -188,7 +184,4 @@ def _line(*, quiet: bool) -> Iterator[Any]:
 
 
 def _summary(tallies: Mapping[str, Tally]) -> str:
-    return "   ".join(
-        f"{name}: {_told(tally)}" + (f" ({tally.trouble})" if tally.trouble else "")
-        for name, tally in sorted(tallies.items())
-    )
+    return "   ".join(f"{name}: {tally.told}" for name, tally in sorted(tallies.items()))

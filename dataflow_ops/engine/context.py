@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-import psutil
-
 from dataflow_ops.engine.base_records import BasePart
+from dataflow_ops.engine.owner import owner_is_gone as owner_is_gone
+from dataflow_ops.engine.owner import owner_name as owner_name
 from dataflow_ops.protocols import Step
 from dataflow_ops.settings import JobSettings
 from dataflow_ops.state.database import PATIENCE_S
@@ -72,24 +70,3 @@ class RunContext:
 
 StepBuilder = Callable[[RunContext], Mapping[str, Step]]
 """Builds a run's steps by name inside the process that runs them; must be importable by name."""
-
-
-def owner_name() -> str:
-    """Name of this process for leases: host, process id, start time (process ids are used again)."""
-    started = int(psutil.Process().create_time() * 100)
-    return f"{socket.gethostname()}:{os.getpid()}:{started}"
-
-
-def owner_is_gone(owner: str | None) -> bool:
-    """Whether the owner of a lease was a process of this host that no longer runs."""
-    if owner is None:
-        return False
-    host, _, rest = owner.rpartition(":")[0].rpartition(":")
-    started = owner.rpartition(":")[2]
-    if host != socket.gethostname() or not rest.isdigit() or not started.isdigit():
-        return False
-    try:
-        process = psutil.Process(int(rest))
-        return int(process.create_time() * 100) != int(started) or process.status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True

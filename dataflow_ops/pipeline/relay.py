@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import httpx
 
-from dataflow_ops.engine.context import owner_is_gone, owner_name
+from dataflow_ops.engine.owner import owner_is_gone, owner_name
 from dataflow_ops.errors import ConfigError
 from dataflow_ops.pipeline.home import Home
 from dataflow_ops.pipeline.relay_lane import Lane, Tally

@@ -55,6 +55,12 @@ class Tally:
     dead: int = 0
     trouble: str = ""
 
+    @property
+    def told(self) -> str:
+        """For a person."""
+        done = f"{self.sent:,} sent, {self.failed:,} failed and repeated, {self.dead:,} dead"
+        return f"{done} ({self.trouble})" if self.trouble else done
+
 
 def back_off(failures: int, most_s: float, draw: Callable[[], float]) -> float:
     """Seconds until the next try: doubled with each failure up to a bound, less up to half of it by chance.

@@ -30,7 +30,7 @@ def relay_part(settings: StackSettings, own: Mapping[str, str], shell: Mapping[s
     webhooks = load_webhooks(settings.home, known)
     if not webhooks:
         return None
-    command = (sys.executable, "-m", "dataflow_ops.cli.main", "relay", "run")
+    command = (sys.executable, "-m", "dataflow_ops.stack.relay_process")
     secrets = {one.secret_env: one.secret(known).decode() for one in webhooks}
     file = {VARIABLE: str(file_of(settings.home, known))}
     # Only a hash of the secrets: the digest is written down beside the process ids.

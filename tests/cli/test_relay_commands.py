@@ -45,7 +45,7 @@ def test_from_naming_a_receiver_to_giving_up(dataflow: Dataflow, place: Path) ->
         assert (before["waiting"], before["dead"], before["configured"]) == (3, 0, True)
         said = dataflow("relay", "run", "--once", *home)
         assert said.code == 4
-        assert said.out == "desk: 1 sent, 0 failed and repeated, 2 dead, 0 waiting.\n"
+        assert said.out == "desk: 0 waiting, 1 sent, 0 failed and repeated, 2 dead.\n"
         assert "event 1 (note.new of bad) is dead: answered 404" in said.err
         listed = dataflow("relay", "list", *home)
         assert "1/desk" in listed.out

@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 import pytest
 
-from dataflow_ops.engine.context import owner_name
+from dataflow_ops.engine.owner import owner_name
 from dataflow_ops.errors import ConfigError, DatabaseUnavailable
 from dataflow_ops.pipeline import relay_lane
 from dataflow_ops.pipeline.home import Home
@@ -272,10 +272,10 @@ def test_pauses_double_up_to_a_bound() -> None:
 class Place:
     """A home whose relay sends to a receiver; both can be killed."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, url: str | None = None) -> None:
         self.home = folder / "home"
         self.home.mkdir()
-        self.url = f"sqlite:///{self.home / 'state.db'}"
+        self.url = url or f"sqlite:///{self.home / 'state.db'}"
         self.file = folder / "applied.jsonl"
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -296,7 +296,12 @@ class Place:
         (self.home / "webhooks.yaml").write_text("webhooks:\n" + text, encoding="utf-8")
 
     def start(self, *command: str) -> subprocess.Popen[bytes]:
-        environment = {**os.environ, "DESK_SECRET": SECRET, "NO_PROXY": "127.0.0.1"}
+        environment = {
+            **os.environ,
+            "DESK_SECRET": SECRET,
+            "NO_PROXY": "127.0.0.1",
+            "DATAFLOW_STATE_URL": self.url,
+        }
         environment.pop("DATAFLOW_WEBHOOKS", None)
         process = subprocess.Popen(
             [sys.executable, "-m", *command],
@@ -324,6 +329,11 @@ class Place:
     def applied(self) -> list[str]:
         return self.file.read_text("utf-8").splitlines() if self.file.exists() else []
 
+    def end(self) -> None:
+        for process in self.started:
+            process.kill()
+            process.wait()
+
     def wait(self, number: int) -> None:
         end = time.monotonic() + 90
         while len(self.applied()) < number:
@@ -335,9 +345,7 @@ class Place:
 def place(tmp_path: Path) -> Iterator[Place]:
     place = Place(tmp_path)
     yield place
-    for process in place.started:
-        process.kill()
-        process.wait()
+    place.end()
 
 
 def _check_order(place: Place) -> None:
@@ -406,6 +414,44 @@ def test_a_relay_that_is_killed_repeats_at_most_what_was_in_flight(place: Place)
         assert receiver.faults == []
         assert all(ids == sorted(ids) for ids in receiver.by_subject().values())
         assert [(b.sent, b.waiting, b.dead) for b in store.backlog()] == [(number, 0, 0)]
+
+
+@pytest.mark.crash
+@pytest.mark.postgres
+def test_relays_on_postgres_take_over_from_one_that_is_killed(tmp_path: Path, postgres_url: str) -> None:
+    number = 240
+
+    def script(event: Mapping[str, Any], tried: int) -> Any:
+        time.sleep(0.01)
+        return 200 if tried > 1 or event["payload"]["n"] % 7 else "lost"
+
+    place = Place(tmp_path, postgres_url)
+    try:
+        with StateStore(place.url) as store, Receiver(script) as receiver:
+            place.name(receiver.port, concurrency=4)
+            _emit(store, *(f"s{n % 12}" for n in range(number)))
+            relays = [place.relay(), place.relay()]
+            end = time.monotonic() + 90
+            while len(receiver.applied) < 60:
+                assert time.monotonic() < end
+                time.sleep(0.01)
+            relays[0].kill()
+            relays[0].wait()
+            # The other goes on; what the killed one had claimed is freed by the next that starts.
+            relays.append(place.relay())
+            while not _all_sent(store, number)():
+                assert time.monotonic() < end
+                time.sleep(0.1)
+            lost = len([e for e in receiver.applied if e["payload"]["n"] % 7 == 0])
+            assert len(receiver.applied) == number
+            assert sum(receiver.tries.values()) - number <= lost + 4
+            assert receiver.faults == []
+            assert _in_order(receiver)
+            for relay in relays[1:]:
+                relay.send_signal(signal.SIGINT)
+                assert relay.wait(30) == 0
+    finally:
+        place.end()
 
 
 def test_a_changed_file_is_taken_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick: None) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from dataflow_ops.stack.health import healthy
 from dataflow_ops.stack.processes import Component
 from dataflow_ops.stack.relay_part import relay_part
 from dataflow_ops.stack.settings import StackSettings
+from dataflow_ops.state.store import StateStore
+from tests.pipeline.receiver import SECRET, Receiver
 
 _FILE = """
 webhooks:
@@ -32,7 +35,7 @@ def test_only_where_webhooks_are_named(tmp_path: Path) -> None:
     (tmp_path / "webhooks.yaml").write_text(_FILE, encoding="utf-8")
     part = _part(tmp_path)
     assert part.name == RELAY
-    assert part.command[1:] == ("-m", "dataflow_ops.cli.main", "relay", "run")
+    assert part.command[1:] == ("-m", "dataflow_ops.stack.relay_process")
     assert part.environment["DESK_SECRET"] == _SHELL["DESK_SECRET"]
     assert part.environment["DATAFLOW_STATE_URL"] == _OWN["DATAFLOW_STATE_URL"]
     assert part.environment["DATAFLOW_WEBHOOKS"] == str(tmp_path / "webhooks.yaml")
@@ -70,3 +73,36 @@ def test_one_that_has_just_been_started_may_end_again() -> None:
     now = time.time()
     assert healthy([RELAY], os.environ, {RELAY: now}) == {RELAY: (False, "has just been started")}
     assert healthy([RELAY], os.environ, {RELAY: now - 60}) == {RELAY: (True, "runs")}
+
+
+def test_its_process_sends_until_it_is_told_to_end(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'state.db'}"
+    with StateStore(url) as store, Receiver() as receiver:
+        store.create_run("r1", "web", "job", "full", "{}", None)
+        (tmp_path / "webhooks.yaml").write_text(
+            _FILE.replace("http://127.0.0.1:9/x", receiver.url), encoding="utf-8"
+        )
+        own = {"DATAFLOW_HOME": str(tmp_path), "DATAFLOW_STATE_URL": url}
+        shell = {**os.environ, "DESK_SECRET": SECRET, "NO_PROXY": "127.0.0.1"}
+        part = relay_part(StackSettings(home=tmp_path), own, shell)
+        assert part is not None
+        environment = {**part.environment, "PYTHONPATH": str(Path(__file__).parents[2])}
+        process = subprocess.Popen(
+            part.command, env=environment, cwd=tmp_path, stderr=subprocess.PIPE, text=True
+        )
+        end = time.monotonic() + 60
+        while not receiver.applied and time.monotonic() < end:
+            time.sleep(0.05)
+        process.terminate()
+        log = process.communicate(timeout=30)[1]
+        assert process.returncode == 0, log
+        assert [event["topic"] for event in receiver.applied] == ["run.planned"]
+        assert "relaying to desk (run.*)" in log
+        short = subprocess.run(
+            part.command,
+            env={**environment, "DESK_SECRET": "short"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert (short.returncode, "is shorter than 16 bytes" in short.stderr) == (1, True)
