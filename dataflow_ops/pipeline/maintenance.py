@@ -37,7 +37,7 @@ from dataflow_ops.storage.local import LocalStore
 from dataflow_ops.storage.opening import open_store
 
 EVENTS_KEPT_S = 30 * 86_400.0
-"""How long events that were sent are kept."""
+"""How long events are kept; longer while a delivery of them waits."""
 
 
 def maintain(

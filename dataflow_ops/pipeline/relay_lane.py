@@ -280,7 +280,8 @@ class Lane:
                     raise
                 failures += 1
                 wait_s = back_off(failures, MOST_AWAY_S, self._draw)
-                self._log(f"{self._webhook.name}: {e}; asked again in {wait_s:.0f} s")
+                why = " ".join(str(e).split())
+                self._log(f"{self._webhook.name}: {why}; asked again in {wait_s:.0f} s")
                 try:
                     await asyncio.wait_for(self._stop.wait(), wait_s)
                 except TimeoutError:

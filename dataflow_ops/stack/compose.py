@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import yaml
 
+from dataflow_ops.pipeline.webhooks import VARIABLE
 from dataflow_ops.stack.components import (
     API,
     POSTGRES,
     PREPARE,
     REDIS,
+    RELAY,
     STORE,
     URGENT,
     Part,
@@ -22,6 +24,7 @@ from dataflow_ops.stack.components import (
 from dataflow_ops.stack.environment import DATABASE_USER, Places, environment
 from dataflow_ops.stack.keys import MAKERS, Keys, make_keys
 from dataflow_ops.stack.object_store import TUNING, server_variables
+from dataflow_ops.stack.relay_part import ARGUMENTS, container_secrets
 from dataflow_ops.stack.servers import POSTGRES_TUNING, REDIS_TUNING
 from dataflow_ops.stack.settings import StackSettings
 
@@ -61,6 +64,9 @@ def compose(settings: StackSettings) -> str:
         PREPARE: _prepare(settings, keys, anchored),
         **{part.name: _airflow(settings, part, anchored) for part in container_parts(settings)},
     }
+    secrets = container_secrets(settings)
+    if secrets is not None:
+        services[RELAY] = _relay(settings, secrets, anchored)
     for name, service in services.items():
         limit = settings.containers.limits.get(name)  # type: ignore[call-overload]
         if limit is not None:
@@ -218,6 +224,21 @@ def _airflow(settings: StackSettings, part: Part, shared: _Shared) -> dict[str, 
     if part.name == WORKER:
         service["deploy"] = {"replicas": _workers(settings)}
     return service
+
+
+def _relay(settings: StackSettings, secrets: Sequence[str], shared: _Shared) -> dict[str, Any]:
+    inside = f"{_CODE}/webhooks.yaml"
+    needed = {name: f"${{{name}:?is not set; webhooks.yaml names it}}" for name in secrets}
+    return {
+        **_image(settings),
+        "command": ["python", *ARGUMENTS],
+        "environment": {_MERGE: shared, VARIABLE: inside, **needed},
+        "volumes": [*_volumes(), f"{settings.webhooks}:{inside}:ro"],
+        "depends_on": {PREPARE: {"condition": "service_completed_successfully"}},
+        "restart": "unless-stopped",
+        "stop_grace_period": f"{settings.stop_timeout_s:g}s",
+        "init": True,
+    }
 
 
 def _workers(settings: StackSettings) -> str:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Mapping
+from typing import Final
 
 from dataflow_ops.pipeline.webhooks import VARIABLE, file_of, load_webhooks
 from dataflow_ops.stack.components import POSTGRES, PREPARE, RELAY
 from dataflow_ops.stack.environment import inherited
 from dataflow_ops.stack.processes import Component, digest_of
 from dataflow_ops.stack.settings import StackSettings
+
+ARGUMENTS: Final = ("-m", "dataflow_ops.stack.relay_process")
 
 
 def relay_part(settings: StackSettings, own: Mapping[str, str], shell: Mapping[str, str]) -> Component | None:
@@ -26,11 +29,11 @@ def relay_part(settings: StackSettings, own: Mapping[str, str], shell: Mapping[s
     Raises:
         ConfigError: the file can't be used, or a secret is not set.
     """
-    known = {**shell, **own}
+    known = {**_named(settings), **shell, **own}
     webhooks = load_webhooks(settings.home, known)
     if not webhooks:
         return None
-    command = (sys.executable, "-m", "dataflow_ops.stack.relay_process")
+    command = (sys.executable, *ARGUMENTS)
     secrets = {one.secret_env: one.secret(known).decode() for one in webhooks}
     file = {VARIABLE: str(file_of(settings.home, known))}
     # Only a hash of the secrets: the digest is written down beside the process ids.
@@ -42,3 +45,17 @@ def relay_part(settings: StackSettings, own: Mapping[str, str], shell: Mapping[s
         after=(PREPARE, POSTGRES),
         digest=digest_of([command, dict(own), file, marks]),
     )
+
+
+def container_secrets(settings: StackSettings) -> tuple[str, ...] | None:
+    """Variables that the relay's container needs, or None where ``stack.yaml`` names no webhooks.
+
+    Raises:
+        ConfigError: the file can't be used.
+    """
+    found = load_webhooks(settings.home, _named(settings)) if settings.webhooks is not None else ()
+    return tuple(sorted({one.secret_env for one in found})) if found else None
+
+
+def _named(settings: StackSettings) -> dict[str, str]:
+    return {} if settings.webhooks is None else {VARIABLE: str(settings.webhooks)}

@@ -93,6 +93,7 @@ ContainerName = Literal[
     "triggerer",
     "worker",
     "worker-urgent",
+    "relay",
 ]
 
 
@@ -122,6 +123,7 @@ class StackSettings(Section):
         stop_timeout_s: how long a component may take to end before it is killed.
         start_timeout_s: how long ``up`` waits for all to be healthy.
         user: name of the first user, who may do everything.
+        webhooks: whom the relay tells; None: what ``webhooks.yaml`` in the home says, if it is there.
         object_store: whether the stack runs an object store of its own; None: where its program is there.
         storage_root: where data sets are kept: ``s3://bucket/prefix`` or a folder; None: in the home.
         environment: further variables for every process, such as those that job files name.
@@ -131,6 +133,7 @@ class StackSettings(Section):
     jobs: Path = Path("jobs")
     dags: Path = Path("dags")
     plugins: Path = Path("plugins")
+    webhooks: Path | None = None
     host: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.-]*$")] = "127.0.0.1"
     ports: Ports = Ports()
     user: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+$")] = "admin"
@@ -193,6 +196,8 @@ def load_settings(
     }
     if home is not None:
         places["home"] = home.expanduser().resolve()
+    if settings.webhooks is not None:
+        places["webhooks"] = (base / settings.webhooks.expanduser()).resolve()
     return settings.model_copy(update=places)
 
 

@@ -6,13 +6,15 @@ import time
 from pathlib import Path
 
 import pytest
+import yaml
 
 from dataflow_ops.errors import ConfigError
 from dataflow_ops.stack.components import RELAY, stages
+from dataflow_ops.stack.compose import compose
 from dataflow_ops.stack.health import healthy
 from dataflow_ops.stack.processes import Component
 from dataflow_ops.stack.relay_part import relay_part
-from dataflow_ops.stack.settings import StackSettings
+from dataflow_ops.stack.settings import StackSettings, load_settings
 from dataflow_ops.state.store import StateStore
 from tests.pipeline.receiver import SECRET, Receiver
 
@@ -106,3 +108,18 @@ def test_its_process_sends_until_it_is_told_to_end(tmp_path: Path) -> None:
             check=False,
         )
     assert (short.returncode, "is shorter than 16 bytes" in short.stderr) == (1, True)
+
+
+def test_the_settings_file_may_name_the_webhooks_for_both_forms(tmp_path: Path) -> None:
+    file = tmp_path / "hooks.yaml"
+    file.write_text(_FILE, encoding="utf-8")
+    (tmp_path / "stack.yaml").write_text("webhooks: hooks.yaml\n", encoding="utf-8")
+    settings = load_settings(tmp_path / "stack.yaml")
+    part = relay_part(settings, _OWN, _SHELL)
+    assert part is not None
+    assert part.environment["DATAFLOW_WEBHOOKS"] == str(file)
+    service = yaml.safe_load(compose(settings))["services"][RELAY]
+    assert service["command"] == ["python", *part.command[1:]]
+    assert service["environment"]["DESK_SECRET"] == "${DESK_SECRET:?is not set; webhooks.yaml names it}"
+    assert f"{file}:{service['environment']['DATAFLOW_WEBHOOKS']}:ro" in service["volumes"]
+    assert RELAY not in yaml.safe_load(compose(StackSettings()))["services"]
