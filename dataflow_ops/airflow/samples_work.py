@@ -145,6 +145,7 @@ class SampleWork(BaseOperator):
     def _finished(self, asked: Asked, task: SampleTask) -> SampleTask:
         """The task once it is done, or a way out: deferred, failed."""
         from dataflow_ops.errors import LeaseLost
+        from dataflow_ops.samples.repeating import in_the_way
         from dataflow_ops.samples.running import free_if_dead
 
         if task.state == "SUCCESS":
@@ -153,6 +154,9 @@ class SampleWork(BaseOperator):
         self._hold(asked.store, task.dataset, task.task_id)
         free_if_dead(asked.store, task.task_id)
         self._let(asked.store.sample_task(task.task_id))
+        first = in_the_way(asked.store, task)
+        if first is not None:
+            self._wait(task.dataset, first.task_id, f"{first.task_id} changes the same rows, and goes first")
         try:
             task = self.work(asked, task)
         except LeaseLost:

@@ -91,10 +91,8 @@ def _row(desk: SampleDesk, task: SampleTask, names: _Names) -> dict[str, Any]:
         "started_at": task.started_at,
         "ended_at": task.ended_at,
         "updated_at": task.updated_at,
-        # A task that was cancelled says by whom here, and has no type.
-        "error": None
-        if task.error_message is None
-        else {"type": task.error_type, "message": task.error_message},
+        "error": _error(task),
+        "note": task.error_message if task.state == "PAUSED" and flag is None else None,
         "pause": None
         if flag is None
         else {"scope": flag.scope, "who": flag.who, "why": flag.why, "since": flag.created_at},
@@ -109,6 +107,16 @@ def _row(desk: SampleDesk, task: SampleTask, names: _Names) -> dict[str, Any]:
         "failures": _failures(desk, task) if task.kind == "augment" else None,
         "cli": _commands(task),
     }
+
+
+def _error(task: SampleTask) -> dict[str, str | None] | None:
+    """What went wrong. A cancelled task says by whom, and has no type.
+
+    A paused one says why in the same place, which is no error.
+    """
+    if task.error_message is None or task.state == "PAUSED":
+        return None
+    return {"type": task.error_type, "message": task.error_message}
 
 
 def _total(desk: SampleDesk, task: SampleTask) -> int | None:

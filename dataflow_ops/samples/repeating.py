@@ -37,6 +37,14 @@ def once(store: SampleStore, task: SampleTask, name: str, anew: Callable[[str], 
     return anew(next(one for one in names if one not in taken))
 
 
+def in_the_way(store: SampleStore, task: SampleTask) -> SampleTask | None:
+    """A task under way that changes what this one reads: two at once would mix their results."""
+    running = store.sample_tasks(task.dataset, state="RUNNING", limit=LOOKED_THROUGH)
+    kinds = CHANGES.get(task.kind, ())
+    others = (one for one in running if one.task_id != task.task_id and one.kind in kinds and not one.silent)
+    return next(others, None)
+
+
 def _same(one: SampleTask, other: SampleTask) -> bool:
     wanted = (other.kind, other.settings, other.files)
     return (one.kind, one.settings, one.files) == wanted and one.state != "CANCELLED"

@@ -302,6 +302,25 @@ def test_two_runs_share_one_task(samples: Samples, server: ModelServer) -> None:
     assert len(server.calls) == 30
 
 
+def test_two_clean_ups_of_a_data_set_take_turns(samples: Samples) -> None:
+    from airflow.sdk.exceptions import TaskDeferred
+
+    run = samples.run(files=["*.jsonl"], template="better")
+    run.task("import")
+    with samples.store() as store:
+        files = [file.id for file in store.sample_files("chat")]
+        store.create_task("another", "chat", "clean", {}, files, "li")
+        other = store.claim_task("another", "a host that is not ours:1")
+        for task in ("clean", "augment"):
+            with pytest.raises(TaskDeferred) as deferred:
+                run.task(task)
+            assert deferred.value.trigger.sample_task == "another"
+        assert not fires(deferred.value.trigger, 0.5)
+        store.finish_task(other)
+    assert fires(deferred.value.trigger, 30)
+    assert run.task("clean", "resumed")["counts"]["kept"] == 30
+
+
 def test_an_endpoint_that_is_away_is_tried_again_and_one_that_answers_badly_is_not(
     samples: Samples, server: ModelServer
 ) -> None:

@@ -104,11 +104,12 @@ def test_a_pause_is_no_failure_and_says_by_whom(tmp_path: Path) -> None:
         sample_actions.pause(desk, "d", "aug", "run", "li", "too dear")
         found = shown(desk, "aug")
         assert (found["state"], found["pause"]["who"], found["pause"]["why"]) == ("RUNNING", "li", "too dear")
-        desk.store.pause_task(claim, CursorRecord("f1", 5, 5, {}), {})
+        desk.store.pause_task(claim, CursorRecord("f1", 5, 5, {}), {}, "paused by li")
         found = shown(desk, "aug")
-        assert (found["state"], found["error"]) == ("PAUSED", None)
+        assert (found["state"], found["error"], found["note"]) == ("PAUSED", None, None)
         sample_actions.resume(desk, "d", "aug", "run", "li")
-        assert shown(desk, "aug")["pause"] is None
+        found = shown(desk, "aug")
+        assert (found["pause"], found["error"], found["note"]) == (None, None, "paused by li")
         sample_actions.pause(desk, "d", "aug", "dataset", "li", "")
         assert shown(desk, "aug")["pause"]["scope"] == "dataset"
         assert desk.store.paused("another", "d") is not None

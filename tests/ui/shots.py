@@ -22,7 +22,7 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
-VIEWS = ("today", "search", "versions", "compare", "rules")
+VIEWS = ("today", "search", "versions", "compare", "rules", "samples")
 FLAGS = (
     "--headless=new",
     "--no-sandbox",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import subprocess
 from typing import Any
 
 import pytest
 
-from tests.ui.static.rendering import render
+from tests.ui.static.rendering import STATIC, render
 from tests.ui.static.test_pages import MAY, MAY_NOT
 
 TASK: dict[str, Any] = {
@@ -22,6 +25,7 @@ TASK: dict[str, Any] = {
     "ended_at": None,
     "updated_at": 1.0,
     "error": None,
+    "note": None,
     "pause": None,
     "at": {"file": "f1", "path": "one.jsonl", "number": 2, "of": 3, "offset": 1234},
     "rows": 5000,
@@ -128,6 +132,15 @@ def test_what_has_ended_is_one_line_without_buttons(state: str) -> None:
     assert not [e for e in found.elements if e["type"] == "Button"]
 
 
+def test_what_nobody_works_on_says_how_it_goes_on() -> None:
+    for state, note in (("PAUSED", "interrupted"), ("FAILED", None)):
+        found = task({**TASK, "state": state, "note": note})
+        assert "It goes on within seconds where a run waits for it" in found.text
+        assert "dataflow samples resume x" in found.text
+        assert ("It stopped: interrupted" in found.text) == (note is not None)
+        assert not [e for e in found.elements if e["type"] == "Button" and e["text"] == "Pause"]
+
+
 def test_a_failed_task_says_why_and_a_silent_one_that_it_is() -> None:
     error = {"type": "BatchFailed", "message": "no answer in a batch of 10"}
     assert "BatchFailed: no answer in a batch of 10" in task({**TASK, "state": "FAILED", "error": error}).text
@@ -204,7 +217,7 @@ def browser(turn: dict[str, Any], rights: dict[str, Any], search: str = "", **mo
 
 def test_turns_are_listed_with_sums_and_a_way_on() -> None:
     found = browser({**TURN, "content": "<b>four</b>"}, MAY)
-    assert "Turns1Dialogues0Characters4" in found.text
+    assert "Turns1Dialogues that begin in them0Characters4" in found.text
     assert "rejected: 1" in found.text
     assert "one.jsonl: 1" in found.text
     assert "1 to 19: 1" in found.text
@@ -240,6 +253,82 @@ def test_a_dialogue_is_shown_whole_and_can_be_deleted_or_restored() -> None:
     whole["turns"][0]["deleted_at"] = 5.0
     gone = browser(TURN, MAY_NOT, "record=f1:2", **shown)
     assert gone.one(type="Button", text="Restore")["disabled"] is True
+
+
+def sent(size: int, faults: list[int], received: int = 0, stop_after: int = 10**9) -> dict[str, Any]:
+    """Send a file in parts of 4 MB; each fault is the status of a try, of which -1 arrives all the same."""
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed")
+    script = f"""
+import {{ sendParts, PART }} from {json.dumps((STATIC / "samples" / "sending.js").as_uri())};
+const faults = {json.dumps(faults)};
+const server = {{ received: {received}, tries: 0, waited: [], told: [] }};
+const file = {{ size: {size}, slice: (from, to) => ({{ from, to }}) }};
+const put = async (offset, bytes) => {{
+  server.tries += 1;
+  const fault = faults.shift() ?? 200;
+  if (offset !== server.received) throw {{ status: 409 }};
+  if (fault === 200 || fault === -1) server.received = bytes.to;
+  if (fault !== 200) throw {{ status: Math.max(0, fault) }};
+  return {{ received: server.received }};
+}};
+let end;
+try {{
+  end = await sendParts(file, {received}, {{
+    put,
+    where: async () => ({{ received: server.received }}),
+    told: (at) => server.told.push(at),
+    wait: async (ms) => server.waited.push(ms),
+    stopped: () => server.tries >= {stop_after},
+  }});
+}} catch (error) {{
+  end = `failed with ${{error.status}}`;
+}}
+process.stdout.write(JSON.stringify({{ ...server, end, PART }}));
+"""
+    done = subprocess.run(
+        [node, "--input-type=module"], input=script, capture_output=True, text=True, check=True, timeout=60
+    )
+    return dict(json.loads(done.stdout))
+
+
+def test_a_file_is_sent_in_parts_each_once() -> None:
+    size = 10 * 2**20
+    found = sent(size, [])
+    assert (found["received"], found["end"], found["tries"]) == (size, size, 3)
+    assert found["told"] == [found["PART"], 2 * found["PART"], size]
+    assert sent(0, [])["tries"] == 0
+
+
+@pytest.mark.parametrize("fault", [0, 503, 429, -1])
+def test_a_part_that_was_cut_goes_on_from_what_is_durable(fault: int) -> None:
+    size = 10 * 2**20
+    found = sent(size, [200, fault, fault])
+    assert (found["received"], found["end"]) == (size, size)
+    assert found["waited"][:2] == [500, 1000] if fault != -1 else found["waited"][:1] == [500]
+    later = sent(size, [], received=size - 5)
+    assert (later["tries"], later["end"]) == (1, size)
+
+
+def test_what_another_try_can_not_help_ends_it() -> None:
+    assert sent(10, [403])["end"] == "failed with 403"
+    given_up = sent(10, [500] * 20)
+    assert (given_up["end"], len(given_up["waited"])) == ("failed with 500", 6)
+    stopped = sent(10 * 2**20, [], stop_after=1)
+    assert (stopped["tries"], stopped["end"]) == (1, stopped["PART"])
+
+
+def test_an_upload_that_was_cut_is_offered_to_go_on() -> None:
+    uploads = {"uploads": [{"upload_id": "u", "name": "big.jsonl", "size": 200, "received": 50}]}
+    props = {"dataset": "chat", "rights": MAY}
+    found = render("samples/upload.js", "Upload", props, answers={"samples/uploads": uploads})
+    assert "Cut off; choose the same file again to go on: big.jsonl (25%)" in found.text
+    denied = render(
+        "samples/upload.js", "Upload", {**props, "rights": MAY_NOT}, answers={"samples/uploads": uploads}
+    )
+    [field] = [e for e in denied.elements if e["type"] == "file"]
+    assert field["disabled"] is True
 
 
 def test_the_section_offers_its_own_data_sets() -> None:

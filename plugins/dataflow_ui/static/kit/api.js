@@ -61,3 +61,16 @@ export function post(path, body, signal) {
     }),
   );
 }
+
+/** Sends bytes as they are; the parameters stand in the address. */
+export function put(path, params, bytes, signal) {
+  return answer(
+    fetch(apiUrl(path, params), {
+      method: "PUT",
+      credentials: "same-origin",
+      headers: { "Content-Type": "application/octet-stream", "X-DataFlow": "1" },
+      body: bytes,
+      signal,
+    }),
+  );
+}

@@ -40,20 +40,23 @@ function Sums({ asked, files }) {
         h(Stat, { label: t("browse.dialogues"), value: f.number(data.dialogues) }),
         h(Stat, { label: t("browse.characters"), value: f.compact(data.characters) }),
       ),
-      h(Parts, { name: "status", parts: data.by_status, words: (status) => t(`row_state.${status}`) }),
-      h(Parts, { name: "role", parts: data.by_role }),
-      h(Parts, { name: "file", parts: data.by_file, words: (file) => paths[file] ?? file.slice(0, 12) }),
-      h(Parts, {
-        name: "length",
-        parts: Object.fromEntries(
-          data.by_length.map((band) => [
-            band.to === null
-              ? t("browse.from", { from: f.number(band.from) })
-              : t("browse.band", { from: f.number(band.from), to: f.number(band.to - 1) }),
-            band.turns,
-          ]),
-        ),
-      }),
+      row(
+        { gap: 6, rowGap: 2, alignItems: "flex-start" },
+        h(Parts, { name: "status", parts: data.by_status, words: (status) => t(`row_state.${status}`) }),
+        h(Parts, { name: "role", parts: data.by_role }),
+        h(Parts, { name: "file", parts: data.by_file, words: (file) => paths[file] ?? file.slice(0, 12) }),
+        h(Parts, {
+          name: "length",
+          parts: Object.fromEntries(
+            data.by_length.map((band) => [
+              band.to === null
+                ? t("browse.from", { from: f.number(band.from) })
+                : t("browse.band", { from: f.number(band.from), to: f.number(band.to - 1) }),
+              band.turns,
+            ]),
+          ),
+        }),
+      ),
     ),
   );
 }

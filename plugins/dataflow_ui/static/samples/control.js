@@ -4,7 +4,7 @@ import { ActionButton, Denied, Question, Said, useAction } from "../kit/action.j
 import { CliLine } from "../kit/cli.js";
 import { useText } from "../kit/i18n.js";
 import { Icon } from "../kit/icons.js";
-import { isOpen } from "./state.js";
+import { isMoving, isOpen } from "./state.js";
 
 const SCOPES = ["run", "dataset"];
 
@@ -68,23 +68,25 @@ export function Control({ task, rights }) {
     { gap: 2 },
     row(
       {},
-      task.pause
-        ? h(
-            ActionButton,
-            {
-              icon: "play",
-              variant: "solid",
-              denied: rights.whyAct,
-              loading: resume.busy,
-              onClick: () => resume.send({ ...named, scope: task.pause.scope }),
-            },
-            t("samples.resume"),
-          )
-        : h(
-            ActionButton,
-            { icon: "pause", denied: rights.whyAct, "aria-expanded": asking === "pause", onClick: () => toggle("pause") },
-            t("samples.pause"),
-          ),
+      task.pause &&
+        h(
+          ActionButton,
+          {
+            icon: "play",
+            variant: "solid",
+            denied: rights.whyAct,
+            loading: resume.busy,
+            onClick: () => resume.send({ ...named, scope: task.pause.scope }),
+          },
+          t("samples.resume"),
+        ),
+      !task.pause &&
+        isMoving(task) &&
+        h(
+          ActionButton,
+          { icon: "pause", denied: rights.whyAct, "aria-expanded": asking === "pause", onClick: () => toggle("pause") },
+          t("samples.pause"),
+        ),
       h(
         ActionButton,
         {
@@ -96,8 +98,9 @@ export function Control({ task, rights }) {
         },
         t("samples.cancel"),
       ),
-      h(CliLine, { command: task.pause ? task.cli.resume : task.cli.pause, maxW: "28rem" }),
+      h(CliLine, { command: task.pause || !isMoving(task) ? task.cli.resume : task.cli.pause, maxW: "28rem" }),
     ),
+    !task.pause && !isMoving(task) && text({ fontSize: "xs", color: "fg.muted" }, t("samples.nobody")),
     asking === "pause" &&
       !task.pause &&
       h(Question, {

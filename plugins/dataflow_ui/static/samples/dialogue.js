@@ -12,6 +12,8 @@ import { Quoted } from "./quoted.js";
 
 function Change({ change }) {
   const { t, f } = useText();
+  // When a turn was deleted is kept as seconds since 1970.
+  const shown = (value) => (change.field === "deleted_at" && value !== null ? f.time(Number(value)) : value ?? "–");
   return box(
     { borderTopWidth: 1, borderColor: "border", py: 1.5, fontSize: "xs" },
     row(
@@ -24,8 +26,8 @@ function Change({ change }) {
     (change.before !== null || change.after !== null) &&
       column(
         { gap: 0 },
-        box({ as: "del", whiteSpace: "pre-wrap", overflowWrap: "anywhere", color: "fg.muted" }, change.before ?? "–"),
-        box({ as: "ins", whiteSpace: "pre-wrap", overflowWrap: "anywhere", textDecoration: "none" }, change.after ?? "–"),
+        box({ as: "del", whiteSpace: "pre-wrap", overflowWrap: "anywhere", color: "fg.muted" }, shown(change.before)),
+        box({ as: "ins", whiteSpace: "pre-wrap", overflowWrap: "anywhere", textDecoration: "none" }, shown(change.after)),
       ),
   );
 }

@@ -5,8 +5,9 @@ import { Tag } from "../kit/badge.js";
 import { useText } from "../kit/i18n.js";
 import { Empty, Loaded } from "../kit/notes.js";
 import { Label } from "../kit/panel.js";
-import { SLOW_MS, usePoll } from "../kit/poll.js";
+import { FAST_MS, SLOW_MS, usePoll } from "../kit/poll.js";
 import { Failure } from "./failure.js";
+import { isMoving } from "./state.js";
 
 export const FAILURE_TONES = { OPEN: "warning", REQUEUED: "brand", DROPPED: "gray", SOLVED: "success", REPLACED: "gray" };
 
@@ -104,10 +105,10 @@ function Pages({ task, error, rights }) {
 function Kind({ error, states, chosen, onChoose, task, rights }) {
   const { t, f } = useText();
   const waiting = (states.OPEN ?? 0) + (states.DROPPED ?? 0);
-  return column(
-    { gap: 1, py: 1 },
+  return row(
+    { gap: 3, rowGap: 1, py: 1, alignItems: "flex-start" },
     row(
-      { rowGap: 1 },
+      { rowGap: 1, minH: 7 },
       h(
         UI.Button,
         { size: "xs", variant: chosen ? "solid" : "outline", "aria-pressed": chosen, onClick: onChoose },
@@ -130,7 +131,10 @@ function byError(groups) {
 export function Failures({ task, rights }) {
   const { t } = useText();
   const [error, setError] = useState(null);
-  const poll = usePoll("samples/failures", { dataset: task.dataset, task: task.task }, { every: SLOW_MS, keep: true });
+  const poll = usePoll("samples/failures", { dataset: task.dataset, task: task.task }, {
+    every: isMoving(task) ? FAST_MS : SLOW_MS,
+    keep: true,
+  });
   return box(
     {},
     h(Label, null, t("failures.title")),
@@ -153,7 +157,7 @@ export function Failures({ task, rights }) {
         ),
         error === null
           ? text({ fontSize: "xs", color: "fg.muted" }, t("failures.choose"))
-          : h(Pages, { key: error, task, error, rights }),
+          : h(Pages, { key: `entries ${error}`, task, error, rights }),
       );
     }),
   );

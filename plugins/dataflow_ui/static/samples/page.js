@@ -9,8 +9,9 @@ import { useRights } from "../kit/rights.js";
 import { Browser } from "./browser.js";
 import { isMoving } from "./state.js";
 import { Task } from "./task.js";
+import { Upload } from "./upload.js";
 
-const PARTS = ["tasks", "browse"];
+const PARTS = ["tasks", "browse", "upload"];
 
 function Choice({ datasets, value, onChange }) {
   const { t } = useText();
@@ -81,6 +82,7 @@ export function Samples() {
         entry && box({ fontSize: "sm", color: "fg.muted" }, t("samples.size", { files: f.number(entry.files), count: entry.rows, rows: f.number(entry.rows) })),
       ),
     dataset && part === "tasks" && h(Tasks, { key: `tasks ${dataset}`, dataset, rights }),
+    dataset && part === "upload" && h(Upload, { key: `upload ${dataset}`, dataset, rights }),
     dataset && part === "browse" && h(Browser, { key: `browse ${dataset}`, dataset, rights }),
   ];
 }

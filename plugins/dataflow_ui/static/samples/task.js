@@ -96,6 +96,7 @@ export function Task({ task, rights }) {
         task.pause && h(Held, { task }),
         h(Where, { task }),
         h(Problem, { error: task.error }),
+        task.note && text({ fontSize: "sm", color: "fg.muted" }, t("samples.stopped", { why: task.note })),
         h(Counts, { task }),
         h(Control, { task, rights }),
         task.failures && h(Failures, { task, rights }),
