@@ -45,7 +45,7 @@ def run(
     from dataflow_ops.pipeline.relay import Relay
     from dataflow_ops.pipeline.relay_desk import standings
 
-    opened = open_home(home)
+    opened = open_home(home, create=False)
     with _line(quiet=as_json) as show:
         relay = Relay(opened, os.environ, once, lambda line: ERR.print(line, markup=False), show)
         relay.run()

@@ -26,7 +26,9 @@ TOPIC_HEADER: Final = "X-DataFlow-Topic"
 MOST_RETRY_AFTER_S: Final = 86_400.0
 """Longest wait that a receiver may ask for, seconds."""
 _CONNECT_S: Final = 5.0
+_BODY_S: Final = 1.0
 _MOST_ANSWER_BYTES: Final = 400
+_MOST_READ_BYTES: Final = 65_536
 _LATER: Final = frozenset({408, 425})
 _TOO_MANY: Final = 429
 _UNAVAILABLE: Final = 503
@@ -148,7 +150,8 @@ async def send(
     except httpx.TransportError as e:
         return Answer("again", f"the connection broke: {_cause(e)}")
     try:
-        return judge(response.status_code, response.headers, await _beginning(response), clock())
+        text = await _beginning(response)
+        return judge(response.status_code, response.headers, text, clock())
     finally:
         await response.aclose()
 
@@ -192,14 +195,14 @@ def retry_after(value: str | None, now: float) -> float | None:
 
 
 async def _beginning(response: httpx.Response) -> str:
-    if response.is_success:
-        return ""
-    text = b""
+    """The first characters of the body. A short one is read to its end: then the connection serves again."""
+    text, size = b"", 0
     try:
-        async with asyncio.timeout(1.0):
+        async with asyncio.timeout(_BODY_S):
             async for part in response.aiter_bytes(_MOST_ANSWER_BYTES):
-                text += part
-                if len(text) >= _MOST_ANSWER_BYTES:
+                size += len(part)
+                text += part[: _MOST_ANSWER_BYTES - len(text)]
+                if size > _MOST_READ_BYTES:
                     break
     except (TimeoutError, httpx.HTTPError):
         return _line(text)  # the status says what counts

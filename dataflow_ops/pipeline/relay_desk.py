@@ -50,6 +50,8 @@ class Standing:
             )
         elif one.last_error and one.waiting:
             parts.append(one.last_error)
+        elif (one.oldest_s or 0.0) > LATE_S:
+            parts.append("is a relay running? `dataflow relay run`")
         if one.dead:
             parts.append("`dataflow relay list` shows them")
         return "; ".join(parts)

@@ -35,6 +35,7 @@ _LATE_S: Final = 60.0
 _SWEEP_S: Final = 600.0
 """How often all kept events are looked through, for one whose transaction took longer than that."""
 _STOP_S: Final = 10.0
+_MOST_LINES: Final = 50
 
 T = TypeVar("T")
 
@@ -122,6 +123,7 @@ class Lane:
         self._look_at = self._sweep_at = 0.0
         self._settled = 0
         self._page: int | None = None
+        self._minute_ends, self._said = 0.0, 0
 
     async def run(self) -> None:
         """Send until stopped; with ``once`` until nothing is due.
@@ -215,14 +217,14 @@ class Lane:
             return self._dead(due, f"given up after {tries} tries; the last one {answer.told}")
         self.tally.failed += 1
         wait_s = max(back_off(tries, MOST_WAIT_S, self._draw), answer.wait_s or 0.0)
-        self._log(f"{name}: {event.topic} of {event.subject} {answer.told}; tried again in {wait_s:.0f} s")
+        self._say(f"{event.topic} of {event.subject} {answer.told}; tried again in {wait_s:.0f} s")
         return Outcome(event.id, PENDING, answer.told, wait_s)
 
     def _dead(self, due: Due, why: str) -> Outcome:
         self.tally.dead += 1
         event = due.event
-        self._log(
-            f"{self._webhook.name}: event {event.id} ({event.topic} of {event.subject}) is dead: {why};"
+        self._say(
+            f"event {event.id} ({event.topic} of {event.subject}) is dead: {why};"
             f" `dataflow relay retry {event.id}` tries it again"
         )
         return Outcome(event.id, DEAD, why)
@@ -238,6 +240,17 @@ class Lane:
         self.tally.trouble = answer.told
         self._log(f"{self._webhook.name}: {answer.told}; asked again in {wait_s:.0f} s")
         return wait_s
+
+    def _say(self, line: str) -> None:
+        """Tell of one event, unless many were told of within the last minute."""
+        now = time.monotonic()
+        if now >= self._minute_ends:
+            if self._said > _MOST_LINES:
+                self._log(f"{self._webhook.name}: {self._said - _MOST_LINES:,} more like these")
+            self._minute_ends, self._said = now + 60.0, 0
+        self._said += 1
+        if self._said <= _MOST_LINES:
+            self._log(f"{self._webhook.name}: {line}")
 
     async def _land(self) -> None:
         """Wait for what is in flight, but not for long, and record all that is known."""

@@ -152,6 +152,7 @@ class Deliveries:
     def free_deliveries(self, owner: str) -> int:
         """End the claims of an owner that is known to be gone; return how many it had."""
         with self.db.write() as connection:
+            self.db.lock(connection, LOCK_DELIVERY)
             freed = connection.execute(
                 sa.update(delivery)
                 .where(_d.state == PENDING, _d.owner == owner)

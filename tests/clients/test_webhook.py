@@ -63,6 +63,20 @@ def test_what_a_receiver_may_do(script: object, verdict: str, told: str) -> None
     assert time.monotonic() - began < 15  # the limit of 0.5 s is one for the whole request
 
 
+@pytest.mark.parametrize("status", [200, 204, 500])
+def test_a_connection_serves_again(status: int) -> None:
+    async def some(url: str) -> list[str]:
+        async with httpx.AsyncClient(trust_env=False) as client:
+            target = Target(url, SECRET.encode())
+            messages = [message_of(n, "t", "s", {}, NOW) for n in range(5)]
+            return [(await send(client, target, message, time.time)).verdict for message in messages]
+
+    with Receiver(lambda event, number: status) as receiver:
+        verdicts = asyncio.run(some(receiver.url))
+    assert verdicts == ["again" if status == 500 else "accepted"] * 5
+    assert len(receiver.connections) == 1
+
+
 def test_nobody_there_is_no_try() -> None:
     with Receiver() as receiver:
         url = receiver.url

@@ -45,6 +45,7 @@ class Receiver:
         self.tries: Counter[str] = Counter()
         self.accepted: Counter[str] = Counter()
         self.faults: list[str] = []
+        self.connections: set[object] = set()
         self.at_once = self.most_at_once = 0
         self._file = file
         self._busy: set[str] = set()
@@ -93,6 +94,7 @@ class Receiver:
         body = request.rfile.read(int(request.headers["Content-Length"]))
         event, key = json.loads(body), request.headers["Idempotency-Key"]
         with self._lock:
+            self.connections.add(request.client_address)
             if not self._is_ours(SECRET, request.headers, body):
                 self.faults.append(f"{key}: not signed")
             if event["key"] != key or self._bodies.setdefault(key, body) != body:
@@ -151,7 +153,7 @@ class Receiver:
         else:
             status, more = action if isinstance(action, tuple) else (action, {})
             over()  # before the answer: it is on its way
-            text = b"" if status < 300 else "it broke: 坏了".encode()
+            text = b"fine" if status == 200 else b"" if status < 300 else "it broke: 坏了".encode()
             request.send_response(status)
             for name, value in more.items():
                 request.send_header(name, value)

@@ -220,6 +220,18 @@ class TestAgainstAnAwkwardReceiver:
         assert _in_order(receiver)
         assert all(tally.sent > 0 for tally in tallies)
 
+    def test_a_thousand_refusals_are_no_thousand_lines(
+        self, sqlite_store: StateStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(relay_lane, "_MOST_LINES", 5)
+        _emit(sqlite_store, *(f"s{i}" for i in range(40)))
+        said: list[str] = []
+        with Receiver(lambda event, number: 404) as receiver:
+            tally = asyncio.run(
+                _relay(sqlite_store, _webhook(receiver.url), _all_sent(sqlite_store, 40), said=said)
+            )
+        assert (tally.dead, len(said)) == (40, 5)
+
     def test_a_stop_waits_for_what_is_in_flight(self, sqlite_store: StateStore) -> None:
         _emit(sqlite_store, "x", "y")
 
