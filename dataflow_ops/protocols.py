@@ -96,8 +96,14 @@ class Side(Protocol):
     def open_source(self, source_id: str, path: str, location: str = "") -> BinaryIO:
         """Raw bytes of a source file (``location`` as recorded by fetch), seekable."""
 
-    def store_raw(self, data: Iterable[bytes]) -> tuple[str, str, int]:
-        """Store fetched bytes durably; return ``(location, hex SHA-256, size)``."""
+    def store_raw(self, data: Iterable[bytes], mark: str = "") -> tuple[str, str, int]:
+        """Store fetched bytes durably; return ``(location, hex SHA-256, size)``.
+
+        ``mark`` says what they are of, in all that tells whether it changed; ``""`` for what nothing tells.
+        """
+
+    def known_raw(self, mark: str) -> str:
+        """Where bytes of that mark were stored, in whatever run; ``""`` where none were."""
 
     def checkpoint(self) -> None:
         """To be called every second or so by whatever computes for long between two results.

@@ -41,8 +41,13 @@ class RawStore:
             raise OSError(errno.EINVAL, "not a regular file any more", str(where))
         return open_path(source, path)
 
-    def store(self, data: Iterable[bytes]) -> tuple[str, str, int]:
-        """Store bytes durably under their own hash; storing them twice is one blob."""
+    def store(self, data: Iterable[bytes], mark: str = "") -> tuple[str, str, int]:
+        """Store bytes durably under their own hash; storing them twice is one blob.
+
+        Args:
+            data: the bytes.
+            mark: what they are of; remembered for :meth:`known`, unless it is ``""``.
+        """
         digest, size = hashlib.sha256(), 0
         staged = self._blobs.stage(f"raw/incoming/{uuid.uuid4().hex}")
         try:
@@ -57,4 +62,19 @@ class RawStore:
             self._blobs.publish(staged.path, uri, sha, recorded=sha)
         finally:
             staged.discard()
+        if mark:
+            self._blobs.put(_note(mark), uri.encode(), replace=True)
         return uri, sha, size
+
+    def known(self, mark: str) -> str:
+        """Where bytes of that mark were stored; ``""`` where none were, or they are gone."""
+        note = _note(mark)
+        if self._blobs.stat(note) is None:
+            return ""
+        uri = self._blobs.read(note).decode()
+        return uri if self._blobs.stat(uri) is not None else ""
+
+
+def _note(mark: str) -> str:
+    name = hashlib.sha256(mark.encode("utf-8", "surrogateescape")).hexdigest()
+    return f"raw/marks/{name[:2]}/{name}"

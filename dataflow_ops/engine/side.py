@@ -28,8 +28,11 @@ class RawFiles(Protocol):
     def open(self, source_id: str, path: str, location: str) -> BinaryIO:
         """Open a source file (``location`` empty) or a fetched blob, seekable."""
 
-    def store(self, data: Iterable[bytes]) -> tuple[str, str, int]:
+    def store(self, data: Iterable[bytes], mark: str = "") -> tuple[str, str, int]:
         """Store fetched bytes; return ``(location, hex SHA-256, size)``."""
+
+    def known(self, mark: str) -> str:
+        """Where bytes of that mark are, ``""`` where there are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +131,13 @@ class TaskSide:
         with self.blamed("fetch", self.partition):
             return AskingFile.over(self.raw.open(source_id, path, location), self.ask)
 
-    def store_raw(self, data: Iterable[bytes]) -> tuple[str, str, int]:
+    def store_raw(self, data: Iterable[bytes], mark: str = "") -> tuple[str, str, int]:
         """See :class:`~dataflow_ops.protocols.Side`."""
-        return self.raw.store(asked(data, self.ask))
+        return self.raw.store(asked(data, self.ask), mark)
+
+    def known_raw(self, mark: str) -> str:
+        """See :class:`~dataflow_ops.protocols.Side`."""
+        return self.raw.known(mark)
 
     @contextmanager
     def blamed(self, step: str, partition: str) -> Iterator[None]:

@@ -66,5 +66,8 @@ class FakeSide:
     def open_source(self, source_id: str, path: str, location: str = "") -> BinaryIO:
         raise AssertionError("this step reads no source")
 
-    def store_raw(self, data: Iterable[bytes]) -> tuple[str, str, int]:
+    def store_raw(self, data: Iterable[bytes], mark: str = "") -> tuple[str, str, int]:
+        raise AssertionError("this step stores no raw bytes")
+
+    def known_raw(self, mark: str) -> str:
         raise AssertionError("this step stores no raw bytes")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dataflow_ops import schema
 from dataflow_ops.errors import ConfigError, FileError, SourceChanged, UnreadableFile
-from dataflow_ops.layers.ingest import rowform
+from dataflow_ops.layers.ingest import objects, rowform
 from dataflow_ops.layers.ingest.outcomes import Outcome, Row, dead, fetched, is_whole, result
 from dataflow_ops.layers.ingest.outside import NOTHING, Outside
 from dataflow_ops.protocols import Input, OutputSpec, Partitioning, Side
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     import httpx
 
 VERSION = 1
-_OBJECTS_VERSION = 1
 _FILES_AT_ONCE = 256
 _BYTES_AT_ONCE = 64 << 20
 """Local files are handed on in stretches: a result of one row each would cost more than the hashing."""
@@ -116,11 +115,10 @@ class FetchStep:
         return lambda side, row: bring_page(side, row, downloader)
 
     def _objects(self, source: SourceSettings, opened: ExitStack) -> Bring:
-        from dataflow_ops.layers.ingest.objects import object_bringer
         from dataflow_ops.layers.ingest.sources.s3 import bucket_of
 
         del opened  # clients of object stores are the process's own
-        return object_bringer(source, self._outside.bucket(bucket_of(source)))
+        return objects.object_bringer(source, self._outside.bucket(bucket_of(source)))
 
     def _rows(self, source: SourceSettings, opened: ExitStack) -> Bring:
         from dataflow_ops.layers.ingest.rows import bring_rows
@@ -137,7 +135,7 @@ def _fingerprint(ingest: IngestSettings, sources: Sequence[SourceSettings]) -> M
     if "s3" in kinds:
         # Which key makes an object of JSON a record.
         text_fields = sorted({s.text_field for s in sources if s.kind == "s3"})
-        found["objects"] = [_OBJECTS_VERSION, text_fields]
+        found["objects"] = [objects.VERSION, text_fields]
     if "sql" in kinds:
         found["rows"] = rowform.VERSION
     return found

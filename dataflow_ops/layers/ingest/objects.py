@@ -6,7 +6,15 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 
 from dataflow_ops.errors import FileError, ObjectChanged, ObjectMissing, SourceChanged, UnreadableFile
-from dataflow_ops.layers.ingest.outcomes import Outcome, Row, awaited, dead, fetched
+from dataflow_ops.layers.ingest.outcomes import (
+    Outcome,
+    Row,
+    awaited,
+    dead,
+    fetched,
+    kept_before,
+    mark_of,
+)
 from dataflow_ops.layers.ingest.outside import Bucket
 from dataflow_ops.layers.ingest.sources.jsonfiles import LOOK, judged
 from dataflow_ops.layers.ingest.sources.names import unescape
@@ -15,6 +23,7 @@ from dataflow_ops.media import Media, media_of, sniff
 from dataflow_ops.protocols import Side
 from dataflow_ops.source_settings import SourceSettings
 
+VERSION = 1
 _HEAD = 512
 
 
@@ -25,30 +34,48 @@ def object_bringer(source: SourceSettings, bucket: Bucket) -> Callable[[Side, Ro
 
 
 def _bring(side: Side, row: Row, source: SourceSettings, bucket: Bucket, root: Root) -> Outcome:
-    """Fetch one object and keep it, unless its first bytes say that nothing can read it.
+    """Fetch one object and keep it, unless it was fetched before as it is listed now.
+
+    One whose first bytes say that nothing can read it is not kept.
 
     Raises:
         ObjectStoreAway: the store does not answer: no fault of the object.
         ObjectStoreRefused: it lets nobody in.
     """
-    key = root.prefix + unescape(row["path"])
-    blocks = awaited(bucket.blocks(key, row["size"], row["etag"]), side)
+    mark = mark_of(row, VERSION)
+    kept = kept_before(side, row, mark, LOOK + 1)
     try:
-        head = _head(blocks)
+        key = root.prefix + unescape(row["path"])
+        blocks = _whole(awaited(bucket.blocks(key, row["size"], row["etag"]), side), row["size"])
+        head = _head(blocks) if kept is None else kept.head
         media_type = _media(source, row["path"], head, bool(root.single)).media_type
         if not media_type:
             return Outcome(skipped="unknown_type")
-        location, sha256, size = side.store_raw(chain([head], blocks))
+        if kept is None:
+            location, sha256, size = side.store_raw(chain([head], blocks), mark)
+        else:
+            location, sha256, size = kept.location, kept.sha256, kept.size
     except ObjectMissing:
         return dead(row, UnreadableFile.__name__, "it vanished after it was listed")
-    except ObjectChanged:
+    except (ObjectChanged, SourceChanged):
         return dead(row, SourceChanged.__name__, "it was replaced after it was listed: run again")
     except FileError as e:
         return dead(row, type(e).__name__, str(e))
-    if size != row["size"]:
-        message = f"{size} bytes came, {row['size']} were listed: run again"
-        return dead(row, SourceChanged.__name__, message)
     return fetched(row, {"sha256": sha256, "size": size, "location": location, "media_type": media_type})
+
+
+def _whole(blocks: Iterator[bytes], size: int) -> Iterator[bytes]:
+    """The same blocks.
+
+    Raises:
+        SourceChanged: behind the last of them, if they are not as many bytes as were listed.
+    """
+    came = 0
+    for block in blocks:
+        came += len(block)
+        yield block
+    if came != size:
+        raise SourceChanged(f"{came} bytes came, {size} were listed")
 
 
 def _head(blocks: Iterator[bytes]) -> bytes:

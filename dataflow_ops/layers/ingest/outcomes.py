@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +15,8 @@ from dataflow_ops import schema
 from dataflow_ops.layers.ingest.slow import waited_for
 from dataflow_ops.protocols import Side
 from dataflow_ops.values import Counts, StepResult
+
+_BLOCK = 1 << 20
 
 Row = Mapping[str, Any]
 """A row of ``discover.files``."""
@@ -69,6 +73,52 @@ def result(done: Sequence[Outcome], cursor: int) -> StepResult:
         "dead": pa.Table.from_pylist(letters, schema=schema.DEAD),
     }
     return StepResult(outputs, counts, cursor=cursor)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Bytes that an earlier fetch brought and stored, read again and found to be whole."""
+
+    location: str
+    sha256: str
+    size: int
+    head: bytes
+
+
+def mark_of(row: Row, version: int) -> str:
+    """What a listed file's bytes are of, for sources whose lists tell whether a file changed.
+
+    Args:
+        row: of ``discover.files``.
+        version: of how they are stored.
+    """
+    told = [version, *(row[name] for name in ("source_id", "path", "size", "etag"))]
+    return json.dumps(told, ensure_ascii=False)
+
+
+def kept_before(side: Side, row: Row, mark: str, head: int = 0) -> Kept | None:
+    """What was brought of a file as it is listed now; None where it must be brought.
+
+    A neighbour that changed makes the whole chunk's files be fetched again: those that did not are there.
+    """
+    location = side.known_raw(mark)
+    if not location:
+        return None
+    digest, size = hashlib.sha256(), 0
+    try:
+        with side.open_source(row["source_id"], row["path"], location) as file:
+            first = file.read(head)
+            digest.update(first)
+            size += len(first)
+            while block := file.read(_BLOCK):
+                digest.update(block)
+                size += len(block)
+    except OSError:
+        return None
+    # Bytes that rotted are brought anew, which replaces them.
+    if location.rpartition("/")[2] != digest.hexdigest():
+        return None
+    return Kept(location, digest.hexdigest(), size, first)
 
 
 def awaited(blocks: Iterator[bytes], side: Side) -> Iterator[bytes]:

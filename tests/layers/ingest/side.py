@@ -23,6 +23,7 @@ class FolderSide:
     partition: str = "all"
     numbers: Numbers = field(default_factory=lambda: Numbers(4, 4, 4, 4, 4))
     memory_budget: int = 1 << 30
+    marks: dict[str, str] = field(default_factory=dict)
 
     @property
     def scratch(self) -> Path:
@@ -47,8 +48,12 @@ class FolderSide:
             return open(self.folder / location, "rb")
         return open_path(next(s for s in self.settings.sources if s.source_id == source_id), path)
 
-    def store_raw(self, data: Iterable[bytes]) -> tuple[str, str, int]:
+    def store_raw(self, data: Iterable[bytes], mark: str = "") -> tuple[str, str, int]:
         body = b"".join(data)
         name = hashlib.sha256(body).hexdigest()
         (self.folder / name).write_bytes(body)
+        self.marks[mark] = name
         return name, name, len(body)
+
+    def known_raw(self, mark: str) -> str:
+        return self.marks.get(mark, "")

@@ -66,12 +66,13 @@ def store(moto: S3Server, moto_url: str) -> Store:  # noqa: F811
 
 
 def fetch(
-    job: JobSettings, listing: pa.Table, folder: Path
+    job: JobSettings, listing: pa.Table, folder: Path, marks: dict[str, str] | None = None
 ) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]], dict[str, int], FolderSide]:
     """Rows of ``fetch.files`` and ``fetch.dead`` by path, and what was skipped."""
     (found,) = DiscoverStep(job, listing).run(FolderSide(job, folder), 0)
     found.counts.check("discover")
-    side = FolderSide(job, folder, {("discover", "files"): found.outputs["files"].drop_columns(["slice"])})
+    inputs = {("discover", "files"): found.outputs["files"].drop_columns(["slice"])}
+    side = FolderSide(job, folder, inputs, marks={} if marks is None else marks)
     files, dead, skipped = {}, {}, {}
     for result in FetchStep(job, outside=OUTSIDE).run(side, 0):
         result.counts.check("fetch")
@@ -285,6 +286,43 @@ def test_an_object_that_vanished_or_was_replaced_is_a_dead_letter(store: Store, 
         "c.md": "SourceChanged",
     }
     assert dead["a.md"]["message"] == "it vanished after it was listed"
+
+
+def test_an_object_is_fetched_once(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a.md", "b.md", "c.json"):
+        store.put(f"in/{name}", f'{{"text": "{name}"}}')
+    job = store.job()
+    first, _, _, side = fetch(job, list_sources(job, OUTSIDE), tmp_path)
+    store.put("in/b.md", "another text")
+    asked: list[str] = []
+    real = s3_objects.read_range
+
+    def read_range(client: Any, bucket: str, key: str, *more: Any) -> bytes:
+        asked.append(key)
+        return real(client, bucket, key, *more)
+
+    monkeypatch.setattr(s3_objects, "read_range", read_range)
+    listing = list_sources(job, OUTSIDE)
+    again, _, _, _ = fetch(job, listing, tmp_path, side.marks)
+    assert asked == ["in/b.md"]
+    assert {path: again[path] == first[path] for path in again} == {
+        "a.md": True,
+        "b.md": False,
+        "c.json": True,
+    }
+
+    # Another key makes it a record; the bytes are the same.
+    other = store.job(text_field="nothing")
+    asked.clear()
+    files, _, _, _ = fetch(other, listing, tmp_path, side.marks)
+    assert (asked, files["c.json"]["media_type"]) == ([], media.CODE)
+
+    # What rotted, or is gone, comes anew.
+    (tmp_path / first["a.md"]["location"]).write_bytes(b"rotten")
+    (tmp_path / first["c.json"]["location"]).unlink()
+    mended, _, _, _ = fetch(job, listing, tmp_path, side.marks)
+    assert asked == ["in/a.md", "in/c.json"]
+    assert mended == again
 
 
 def test_a_large_object_comes_whole(store: Store, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -346,6 +346,32 @@ def test_a_table_that_changes_between_listing_and_fetching(
     after = listed(job)
     before = dict(zip(listing["path"].to_pylist(), listing["etag"].to_pylist(), strict=True))
     assert all(after.get(d["path"]) != before[d["path"]] for d in dead)
+
+
+@pytest.mark.parametrize("version", ["", "updated"])
+def test_a_range_is_read_once(theirs: Database, tmp_path: Path, version: str) -> None:
+    theirs.fill(200)
+    job = theirs.job(version=version)
+    first, _, side = fetch(job, tmp_path)
+    theirs.do("UPDATE articles SET text = 'new', updated = 2 WHERE id = 300")
+    asked: list[str] = []
+
+    class Counting(FolderSide):
+        def store_raw(self, data: Iterable[bytes], mark: str = "") -> tuple[str, str, int]:
+            asked.append(json.loads(mark)[2])
+            return super().store_raw(data, mark)
+
+    (found,) = DiscoverStep(job, list_sources(job, OUTSIDE)).run(FolderSide(job, tmp_path), 0)
+    inputs = {("discover", "files"): found.outputs["files"].drop_columns(["slice"])}
+    counting = Counting(job, tmp_path, inputs, marks=side.marks)
+    again = [
+        row
+        for result in FetchStep(job, outside=OUTSIDE).run(counting, 0)
+        for row in result.outputs["files"].to_pylist()
+    ]
+    assert [f["path"] for f in again] == [f["path"] for f in first]
+    assert asked == [new["path"] for new, old in zip(again, first, strict=True) if new != old]
+    assert len(asked) == 1
 
 
 def test_rows_behind_the_last_listed_one_are_not_read(theirs: Database, tmp_path: Path) -> None:
