@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from dataflow_ops.errors import ConfigError
 from dataflow_ops.samples.cleaning.settings import SampleCleanSettings
+from dataflow_ops.samples.export.answers import Answers
 from dataflow_ops.samples.export.settings import SampleExportSettings
 from dataflow_ops.settings_file import override, read_mapping, validated
 from dataflow_ops.state.database import dump
@@ -68,9 +69,12 @@ def ask(
             the same task.
 
     Raises:
-        ConfigError: the data set has no such file, or the id belongs to another task.
+        ConfigError: the data set has no such file, the id belongs to another task, or what the settings name
+            is not there or not done.
     """
     chosen = _files(store, dataset, files)
+    if isinstance(settings, SampleExportSettings):
+        Answers(store, settings.answers_of, dataset)  # before there is a task that could never run
     given = settings.model_dump(mode="json")
     if task_id is None:
         told = dump([kind, dataset, given, chosen])

@@ -59,6 +59,14 @@ def test_a_pause_ends_with_its_own_code(dataflow: Dataflow, samples: Path) -> No
     assert dataflow("samples", "clean", "--dataset", "chat", "--home", str(samples)).code == 0
 
 
+def test_answers_that_are_not_there_leave_no_task(dataflow: Dataflow, samples: Path) -> None:
+    command = ("samples", "export", "--dataset", "chat", "--home", str(samples), "--task", "mine")
+    told = dataflow(*command, "--set", "answers_of=[nothing]")
+    assert told.code == 1
+    assert "no sample task nothing" in told.err
+    assert dataflow(*command).code == 0
+
+
 @pytest.mark.parametrize(
     ("given", "wanted"),
     [

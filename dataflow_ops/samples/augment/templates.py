@@ -43,7 +43,7 @@ Positive = Annotated[float, Field(gt=0)]
 
 
 class Target(Section):
-    """Which turns of the samples are asked about.
+    """Which turns of the samples are asked about; those without text never are.
 
     Attributes:
         turns: each turn that fits, or the first or the last of each dialogue.

@@ -13,8 +13,8 @@ class LeftOut(ValueError):
 
 
 def messages(record: Record) -> dict[str, Any]:
-    """``id``, ``messages`` and the record's further keys, which never replace those two."""
-    return {**record.more, "id": record.id, "messages": [dict(turn) for turn in record.turns]}
+    """``id``, ``messages`` and the record's further keys; its own ``id`` becomes ``record_id``."""
+    return {"id": record.id, **_more(record, "messages"), "messages": [dict(turn) for turn in record.turns]}
 
 
 def instruction(record: Record) -> dict[str, Any]:
@@ -33,15 +33,19 @@ def instruction(record: Record) -> dict[str, Any]:
         raise LeftOut("a turn with more than text")
     pairs = _pairs(turns)
     *history, (asked, answered) = pairs
-    return {
-        **record.more,
-        "id": record.id,
+    told = {
         "system": system,
         "history": [list(pair) for pair in history],
         "instruction": asked,
         "input": "",
         "output": answered,
     }
+    return {"id": record.id, **_more(record, *told), **told}
+
+
+def _more(record: Record, *ours: str) -> dict[str, Any]:
+    """The record's further keys, none under a name that the form needs."""
+    return {f"record_{key}" if key in ("id", *ours) else key: value for key, value in record.more.items()}
 
 
 def _pairs(turns: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:

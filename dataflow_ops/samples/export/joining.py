@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from dataflow_ops.errors import StateError
 
@@ -31,6 +31,10 @@ class Answer(NamedTuple):
     text: str
     result: str
     score: float | None = None
+
+
+OURS: Final = ("scores", "generated")
+"""Keys that this module writes; a record's own of that name gets ``record_`` before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +80,8 @@ def records_of(
     if min_score is not None and any(value < min_score for value in scores.values()):
         return
     name = f"{place[0]}:{place[1]}"
-    more = {**more, "scores": scores} if scores else more
+    more = {f"record_{key}" if key in OURS else key: value for key, value in more.items()}
+    more |= {"scores": scores} if scores else {}
     if originals:
         yield Record(name, turns, more)
     at = {number: i for i, number in enumerate(numbers)}

@@ -16,7 +16,7 @@ _c = sample.c
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which turns: ``each`` that fits, or the ``first`` or the ``last`` of each dialogue."""
+    """Which turns with text: ``each`` that fits, or the ``first`` or the ``last`` of each dialogue."""
 
     turns: str
     roles: tuple[str, ...]
@@ -118,6 +118,7 @@ def _fits(wanted: Wanted) -> list[sa.ColumnElement[bool]]:
         _c.deleted_at.is_(None),
         _c.status.in_(wanted.status),
         _c.data_role.in_(wanted.roles),
+        _c.data_length > 0,  # a turn that only calls a tool has no text to ask about
     ]
     if wanted.turns != "each":
         other = sample.alias()
@@ -136,6 +137,7 @@ def _fits(wanted: Wanted) -> list[sa.ColumnElement[bool]]:
                 o.deleted_at.is_(None),
                 o.status.in_(wanted.status),
                 o.data_role.in_(wanted.roles),
+                o.data_length > 0,
             )
         )
         fits.append(~same.exists())

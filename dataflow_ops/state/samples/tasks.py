@@ -91,8 +91,7 @@ class SampleTasks(SampleTaskReads):
             elif tuple(row)[:4] != wanted:
                 what = [n for n, a, b in zip(_IDENTITY, row, wanted, strict=False) if a != b]
                 raise ConfigError(
-                    f"there is a sample task {task_id} with another {' and another '.join(what)}:"
-                    " take another id"
+                    f"there is a sample task {task_id} whose {' and '.join(what)} differ: take another id"
                 )
             elif row.state == "CANCELLED":
                 self._move(connection, task_id, "CANCELLED", "enqueue", ended_at=None)

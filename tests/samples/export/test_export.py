@@ -126,7 +126,10 @@ def test_meta_comes_back(store: SampleStore, blobs: LocalStore) -> None:
     fill(store, {"a": [[("user", "weather?"), ("assistant", "")]]})
     calls = [{"function": {"name": "sky", "arguments": "{}"}, "odd": "\ud800"}]
     with store.write() as connection:
-        for turn, meta in ((0, {"record": {"tools": ["sky"], "user_id": 7}}), (1, {"tool_calls": calls})):
+        for turn, meta in (
+            (0, {"record": {"tools": ["sky"], "user_id": 7, "id": "u1", "messages": 1}}),
+            (1, {"tool_calls": calls}),
+        ):
             connection.execute(
                 sa.update(sample).where(sample.c.turn_taking == turn).values(data_meta=json.dumps(meta))
             )
@@ -134,6 +137,7 @@ def test_meta_comes_back(store: SampleStore, blobs: LocalStore) -> None:
     [record] = shown(blobs, "part-00000.jsonl")
     assert record["tools"] == ["sky"]
     assert record["user_id"] == 7
+    assert (record["id"], record["record_id"], record["record_messages"]) == ("a:0", "u1", 1)
     assert record["messages"][1] == {"role": "assistant", "content": "", "tool_calls": calls}
 
 
