@@ -24,8 +24,8 @@ def jobs() -> Path:
 
 
 def templates() -> Path:
-    """Folder of templates of augmentations: ``DATAFLOW_TEMPLATES``, default ``templates`` beside ``dags``."""
-    return Path(os.environ.get("DATAFLOW_TEMPLATES") or _repository() / "templates").absolute()
+    """Folder of templates of augmentations: ``DATAFLOW_TEMPLATES``, default ``templates`` in the home."""
+    return Path(os.environ.get("DATAFLOW_TEMPLATES") or home() / "templates").absolute()
 
 
 def sample_files(home: str | Path) -> Path:

@@ -81,11 +81,12 @@ class SampleWork(BaseOperator):
     def execute(self, context: Any, event: Any = None) -> dict[str, Any]:
         """Work, or wait without a slot while a pause holds or another run works on the same task."""
         from dataflow_ops.pipeline.home import open_home
+        from dataflow_ops.state.database import PATIENCE_S
 
         form = json.loads(self.form)
         if not self.wanted(form):
             raise AirflowSkipException("The form wants nothing of this task")
-        home = open_home(Path(self.home))
+        home = open_home(Path(self.home), patience_s=PATIENCE_S)
         who = getattr(context.get("dag_run"), "triggering_user_name", None) or "airflow"
         before = {name: context["ti"].xcom_pull(task_ids=name) for name in sorted(self.upstream_task_ids)}
         with patient_samples(home) as store:

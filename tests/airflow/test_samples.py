@@ -6,6 +6,8 @@ import itertools
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +15,12 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from airflow.sdk.exceptions import (  # noqa: TID253 - what the tasks raise
+    AirflowException,
+    AirflowFailException,
+    AirflowSkipException,
+    TaskDeferred,
+)
 
 from dataflow_ops.errors import ConfigError, IllegalMove
 from dataflow_ops.samples import uploading
@@ -104,8 +112,6 @@ def test_what_has_changed_is_done_again(samples: Samples, server: ModelServer) -
 
 
 def test_only_what_the_form_wants(samples: Samples) -> None:
-    from airflow.sdk.exceptions import AirflowSkipException
-
     run = samples.run(files=["one.jsonl"], clean=False, export=None)
     for task in ("clean", "augment", "export"):
         with pytest.raises(AirflowSkipException):
@@ -167,8 +173,6 @@ def test_settings_that_are_wrong_are_named(
 
 
 def test_a_pause_hands_the_slot_back_and_costs_no_attempt(samples: Samples, server: ModelServer) -> None:
-    from airflow.sdk.exceptions import TaskDeferred
-
     run = samples.run(files=["*.jsonl"], template="better")
     run.task("import")
     with samples.store() as store:
@@ -199,8 +203,6 @@ def test_a_pause_hands_the_slot_back_and_costs_no_attempt(samples: Samples, serv
 
 
 def test_a_paused_data_set_begins_nothing(samples: Samples) -> None:
-    from airflow.sdk.exceptions import TaskDeferred
-
     with samples.store() as store:
         store.set_pause("dataset", "chat", "li", "")
         run = samples.run(**ALL)
@@ -214,8 +216,6 @@ def test_a_paused_data_set_begins_nothing(samples: Samples) -> None:
 
 
 def test_a_budget_that_is_used_up_pauses_until_it_is_raised(samples: Samples, server: ModelServer) -> None:
-    from airflow.sdk.exceptions import TaskDeferred
-
     run = samples.run(files=["one.jsonl"], template="better", budget_tokens=400)
     run.task("import")
     with pytest.raises(TaskDeferred) as deferred:
@@ -239,8 +239,6 @@ def test_a_budget_that_is_used_up_pauses_until_it_is_raised(samples: Samples, se
 
 
 def test_a_cancelled_task_fails_its_run(samples: Samples, server: ModelServer) -> None:
-    from airflow.sdk.exceptions import AirflowFailException
-
     run = samples.run(files=["*.jsonl"], template="better")
     run.task("import")
     with samples.store() as store:
@@ -272,8 +270,6 @@ def test_a_task_that_airflow_ends_is_given_back(samples: Samples, server: ModelS
 
 
 def test_two_runs_share_one_task(samples: Samples, server: ModelServer) -> None:
-    from airflow.sdk.exceptions import TaskDeferred
-
     first, second = samples.run(files=["*.jsonl"], template="better"), samples.run("r2", template="better")
     first.task("import")
     with samples.store() as store:
@@ -302,9 +298,31 @@ def test_two_runs_share_one_task(samples: Samples, server: ModelServer) -> None:
     assert len(server.calls) == 30
 
 
-def test_two_clean_ups_of_a_data_set_take_turns(samples: Samples) -> None:
-    from airflow.sdk.exceptions import TaskDeferred
+def test_a_worker_that_was_killed_is_not_waited_for(samples: Samples, server: ModelServer) -> None:
+    dead = subprocess.run(
+        [sys.executable, "-c", "from dataflow_ops.engine.context import owner_name; print(owner_name())"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    run = samples.run(files=["*.jsonl"], template="better")
+    run.task("import")
+    with samples.store() as store:
+        at_call(server, 15, lambda: store.set_pause("dataset", "chat", "li"))
+        with pytest.raises(TaskDeferred):
+            run.task("augment")
+        store.clear_pause("dataset", "chat", "li")
+        [task] = store.sample_tasks("chat", "augment")
+        # As a process leaves it that was killed: held for an hour by somebody who is not there any more.
+        claim = store.claim_task(task.task_id, dead, 3600.0)
+        assert claim.cursor is not None
+        assert claim.cursor.processed_rows >= 10
+    again = samples.run(files=["*.jsonl"], template="better")
+    assert again.task("augment")["counts"]["answered"] == 30
+    assert len(server.calls) == 30
 
+
+def test_two_clean_ups_of_a_data_set_take_turns(samples: Samples) -> None:
     run = samples.run(files=["*.jsonl"], template="better")
     run.task("import")
     with samples.store() as store:
@@ -324,8 +342,6 @@ def test_two_clean_ups_of_a_data_set_take_turns(samples: Samples) -> None:
 def test_an_endpoint_that_is_away_is_tried_again_and_one_that_answers_badly_is_not(
     samples: Samples, server: ModelServer
 ) -> None:
-    from airflow.sdk.exceptions import AirflowException, AirflowFailException
-
     run = samples.run(files=["one.jsonl"], template="better")
     run.task("import")
     server.script = lambda key, nth: "broken"
