@@ -214,5 +214,15 @@ def _line(text: bytes) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in shown).split())
 
 
-def _cause(error: Exception) -> str:
-    return str(error) or type(error).__name__
+def _cause(error: BaseException) -> str:
+    """What lies at the bottom: the layers above it only say that something failed."""
+    told = str(error) or type(error).__name__
+    below: BaseException | None = error
+    while below is not None:
+        if isinstance(below, OSError) and str(below):
+            told = below.strerror or str(below)
+        if isinstance(below, BaseExceptionGroup):
+            below = below.exceptions[0]
+        else:
+            below = below.__cause__ or below.__context__
+    return told

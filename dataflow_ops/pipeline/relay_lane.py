@@ -24,8 +24,8 @@ from dataflow_ops.state.store import StateStore
 FIRST_WAIT_S: Final = 1.0
 MOST_WAIT_S: Final = 1800.0
 """Longest pause between two tries of an event, seconds."""
-MOST_AWAY_S: Final = 60.0
-"""Longest pause of an endpoint that can't be reached, seconds: it is back within this unnoticed."""
+MOST_AWAY_S: Final = 30.0
+"""Longest pause of an endpoint that can't be reached, seconds: so long it may be back unnoticed."""
 LOOK_EVERY_S: Final = 1.0
 _GRACE_S: Final = 30.0
 """How much longer than a request a claim holds: time to record what became of it."""
