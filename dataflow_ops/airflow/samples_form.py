@@ -93,9 +93,9 @@ def samples_form(templates: Path) -> dict[str, Any]:
             None,
             type=["null", "integer"],
             minimum=1,
-            title="Budget in tokens · 令牌预算",
+            title="Budget in tokens · 词元预算",
             description=(
-                "For the augmentation; above that of the template. Reached: it pauses."
+                "For the augmentation, instead of the template's. Reached: it pauses."
                 " 增强所用，优先于模板中的设置；用完即暂停。"
             ),
             section=SELDOM,

@@ -167,16 +167,6 @@ def test_the_tab_of_a_run_shows_its_tasks_or_that_none_has_begun() -> None:
     assert found.one(type="Router.Link")["to"] == "/plugin/dataflow?view=samples&dataset=chat"
 
 
-def test_the_tab_of_a_run_of_another_dag_is_as_it_was() -> None:
-    told = render("run/page.js", "RunTab", {"dagId": "samples", "runId": "r"}, answers={})
-    assert told.text == ""  # still steadying; the choice itself is made by the DAG's id
-    source = {"samples/run": {"tasks": []}}
-    assert (
-        "Nothing has begun yet."
-        in render("samples/run.js", "SamplesRun", {"runId": "r"}, answers=source).text
-    )
-
-
 FILES = {"files": [{"id": "f1", "path": "in/one.jsonl"}]}
 TURN = {
     "id": 5,

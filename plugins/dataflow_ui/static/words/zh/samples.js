@@ -152,7 +152,7 @@ export default {
   "samples.stopped": "已停下：{why}",
   "samples.stopping": "将在当前批次结束后停下。",
   "samples.tasks": "任务",
-  "samples.tokens": "令牌",
+  "samples.tokens": "词元",
   "samples.tokens_hint": "提问 {prompt}，回答 {completion}",
   "samples.took": "{at}，用时 {took}",
   "samples.why": "原因：{why}",
