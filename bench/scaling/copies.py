@@ -2,13 +2,13 @@
 
     python -m bench.scaling.copies DOCS OUT [--copies 8] [--workers 2]
 
-DOCS holds Parquet files with id and text. A copy says everything in other words: the letters of each word but
-the most frequent ones are exchanged, vowels for vowels and consonants for consonants, and Chinese characters
-for others about as frequent, in a way that is the copy's own; digits are turned. So a copy has the same
-lengths, the same duplicates within itself and nearly the same statistics, and no text in common with the
-others. That is checked: of each document the share of shingles that stay as they were at their place, and
-where it is high (and of every 200th), the exact Jaccard similarity of the shingle sets. A document of .3 or
-more has its frequent words changed, too, and is left out if that does not help.
+DOCS holds Parquet files with text and id (of any type). A copy says everything in other words: the letters of
+each word but the most frequent ones are exchanged, vowels for vowels and consonants for consonants, and
+Chinese characters for others about as frequent, in a way that is the copy's own; digits are turned. So a copy
+has the same lengths, the same duplicates within itself and nearly the same statistics, and no text in common
+with the others. That is checked: of each document the share of shingles that stay as they were at their
+place, and where it is high (and of every 200th), the exact Jaccard similarity of the shingle sets. A document
+of .3 or more has its frequent words changed, too, and is left out if that does not help.
 """
 
 from __future__ import annotations
@@ -212,14 +212,28 @@ def change(texts: pa.Array, known: Frequent, copy: int) -> tuple[list[int], list
     return rows, [new[i] for i in rows], said
 
 
+def ids_of(ids: pa.ChunkedArray, copy: int) -> pa.Array:
+    """Ids of a copy's documents: small whole numbers stay numbers, all others become text.
+
+    Args:
+        ids: of the corpus.
+        copy: which copy, from one on.
+    """
+    if pa.types.is_integer(ids.type):
+        whole = ids.to_numpy()
+        if not len(whole) or (whole.min() >= 0 and whole.max() < _ID_STEP):
+            return pa.array(whole.astype(np.int64) + copy * _ID_STEP)
+    texts = [value.hex() if isinstance(value, bytes) else str(value) for value in ids.to_pylist()]
+    return pa.array([f"{text}-copy-{copy}" for text in texts], pa.large_string())
+
+
 def write_copy(path: Path, out: Path, copy: int, known: Frequent) -> Changed:
     """One file of a copy."""
     table = pq.read_table(path)
     rows, texts, said = change(table["text"].combine_chunks(), known, copy)
     kept = table.take(pa.array(rows, pa.int64()))
     kept = kept.set_column(kept.schema.get_field_index("text"), "text", pa.array(texts, pa.large_string()))
-    ids = kept["id"].to_numpy() + copy * _ID_STEP
-    kept = kept.set_column(kept.schema.get_field_index("id"), "id", pa.array(ids))
+    kept = kept.set_column(kept.schema.get_field_index("id"), "id", ids_of(kept["id"], copy))
     folder = out / f"copy-{copy}"
     folder.mkdir(parents=True, exist_ok=True)
     pq.write_table(kept, folder / path.name, compression="zstd")
@@ -241,6 +255,12 @@ def main() -> int:
     args = parser.parse_args()
     began = time.monotonic()
     files = sorted(args.docs.glob("*.parquet"))
+    if not files:
+        parser.error(f"{args.docs} has no *.parquet file")
+    for path in files:
+        lacks = {"id", "text"} - set(pq.read_schema(path).names)
+        if lacks:
+            parser.error(f"{path} has no column {' and none '.join(sorted(lacks))}")
     known = frequent(files)
     sums = {copy: Changed() for copy in range(1, args.copies + 1)}
     jobs = [(path, args.out, copy, known) for copy in sums for path in files]

@@ -77,6 +77,34 @@ def write_job(path: Path, folders: list[Path]) -> None:
     )
 
 
+def parts_of(docs: Path, copies: Path, most: int) -> list[Path]:
+    """The corpus and its copies, as many folders as the largest size takes.
+
+    Args:
+        docs: folder of the corpus.
+        copies: folder of its copies.
+        most: folders needed.
+
+    Raises:
+        ValueError: there are fewer, or one of them is not whole; it says what makes them.
+    """
+    files = sorted(path.name for path in docs.glob("*.parquet"))
+    if not files:
+        raise ValueError(f"{docs} has no *.parquet file")
+    make = f"python -m bench.scaling.copies {docs} {copies} --copies {most - 1}"
+    found = [docs.absolute()]
+    for number in range(1, most):
+        folder = copies / f"copy-{number}"
+        lacks = [name for name in files if not (folder / name).is_file()]
+        if lacks:
+            raise ValueError(
+                f"{folder} is missing {len(lacks)} of {len(files)} file(s); {most - 1} whole copies are"
+                f" needed, made by: {make}"
+            )
+        found.append(folder.absolute())
+    return found
+
+
 def rows_of(folders: list[Path]) -> int:
     """Documents in some folders of Parquet files."""
     return sum(pq.ParquetFile(f).metadata.num_rows for folder in folders for f in folder.glob("*.parquet"))
@@ -179,11 +207,16 @@ def main() -> int:
     parser.add_argument("--work", type=Path, help="folder for homes; a temporary one when left out")
     parser.add_argument("--json", type=Path, help="append a line for each run")
     args = parser.parse_args()
+    sizes = [int(n) for n in args.sizes.split(",")] if args.sizes else []
+    last = sizes[-1] if sizes else 8
+    try:
+        every = parts_of(args.docs, args.copies, max([*sizes, *([last + 1] if args.day else [])]))
+    except ValueError as e:
+        parser.error(str(e))
     work = args.work or Path(tempfile.mkdtemp(prefix="scaling-"))
     work.mkdir(parents=True, exist_ok=True)
-    every = [args.docs.absolute(), *sorted(p.absolute() for p in args.copies.glob("copy-*"))]
     found: list[Measured] = []
-    for size in [int(n) for n in args.sizes.split(",")] if args.sizes else []:
+    for size in sizes:
         home, job = work / f"home-{size}", work / f"{size}.yaml"
         write_job(job, every[:size])
         told = run(job, home, "--until", args.until, "--workers", args.workers)
@@ -192,8 +225,7 @@ def main() -> int:
         shutil.rmtree(home)
         _keep(args.json, found[-1])
     if args.day:
-        size = int(args.sizes.split(",")[-1]) if args.sizes else 8
-        full, small, diff = day(every[:size], every[size], work, args.workers)
+        full, small, diff = day(every[:last], every[last], work, args.workers)
         for one in (full, small):
             print(told_of(one, full))
             _keep(args.json, one)
