@@ -42,7 +42,7 @@ def compact(
         version, name = None, load_job(Path(of), ()).dataset.id
         if dataset not in (None, name):
             raise ConfigError(f"--dataset {dataset}: {of} is the job of '{name}'; leave out one of them")
-    with told_when_interrupted():
+    with told_when_interrupted(as_json):
         done = run(
             home,
             version,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -17,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from dataflow_ops.cli.hints import with_home, with_home_in
-from dataflow_ops.cli.options import EXIT_PAUSED, EXIT_WAITING
+from dataflow_ops.cli.options import EXIT_INTERRUPTED, EXIT_PAUSED, EXIT_WAITING
 from dataflow_ops.engine.runner import TaskOutcome
 from dataflow_ops.pipeline.driver import StepReport
 
@@ -141,17 +140,20 @@ def _lines(what: str) -> Callable[[int, int], None]:
 
 
 @contextmanager
-def told_when_interrupted() -> Iterator[None]:
-    """Around a run: Ctrl-C ends it with a sentence and the exit code that a shell gives it."""
+def told_when_interrupted(as_json: bool = False) -> Iterator[None]:
+    """Around a run: Ctrl-C ends it with a sentence and the exit code that a shell gives it.
+
+    Args:
+        as_json: say it to programs, too, which wait for a document.
+    """
     try:
         yield
     except KeyboardInterrupt:
-        ERR.print(
-            "Interrupted. Finished tasks are kept: the same command goes on from here.",
-            markup=False,
-            style="yellow",
-        )
-        raise typer.Exit(128 + signal.SIGINT) from None
+        told = "Interrupted. Finished tasks are kept: the same command goes on from here."
+        ERR.print(told, markup=False, style="yellow")
+        if as_json:
+            print_json({"state": "INTERRUPTED", "message": told})
+        raise typer.Exit(EXIT_INTERRUPTED) from None
 
 
 def print_end(result: Any, as_json: bool) -> None:

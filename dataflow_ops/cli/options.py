@@ -62,6 +62,8 @@ DatasetOption = Annotated[
 ]
 
 EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_PAUSED, EXIT_WAITING = range(5)
+EXIT_INTERRUPTED = 130
+"""By Ctrl-C; what a shell gives a program that a SIGINT ended."""
 
 PANEL_RUN = "Run"
 PANEL_LOOK = "Look at a run"

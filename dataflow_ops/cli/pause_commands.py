@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import getpass
-import os
 from typing import Annotated
 
 import typer
@@ -66,7 +65,12 @@ def resume(
     everything: OfAll = False,
     workers: Annotated[
         int | None,
-        typer.Option(metavar="N", min=0, help="Worker processes; 0 runs in this one. Default: cores."),
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="Worker processes; 0 runs in this one. Default: one for every 4 MB of input, at most cores;"
+            " none below 8 MB.",
+        ),
     ] = None,
     home: HomeOption = DEFAULT_HOME,
     as_json: JsonOption = False,
@@ -93,11 +97,11 @@ def resume(
         where = "Airflow" if done.origin == "airflow" else done.origin
         _say(f"{done.run_id} may go on; its tasks do so in {where} within seconds.", done, "", as_json)
         return
-    with told_when_interrupted():
+    with told_when_interrupted(as_json):
         result = resume_run(
             home,
             done.run_id,
-            os.cpu_count() or 1 if workers is None else workers,
+            workers,
             ConsoleReporter(quiet=as_json),
         )
     print_end(result, as_json)

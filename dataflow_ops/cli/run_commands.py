@@ -50,7 +50,12 @@ def run(
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option(metavar="N", min=0, help="Worker processes; 0 runs in this one. Default: cores."),
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="Worker processes; 0 runs in this one. Default: one for every 4 MB of input, at most cores;"
+            " none below 8 MB.",
+        ),
     ] = None,
     set_: Annotated[
         list[str] | None,
@@ -101,18 +106,18 @@ def run(
             "with --source PATH on the command line; jobs/demo.yaml is a longer example"
         )
     settings = load_job(job, readable(set_ or ()), [parse_source(s) for s in source or ()])
-    cores = os.cpu_count() or 1 if workers is None else workers
     if dry_run:
+        cores = os.cpu_count() or 1 if workers is None else workers
         found = dry_run_of(settings, until, cores, mode=mode, data_date=date or "", home_path=home)
         _show_listing(found, as_json)
         return
-    with told_when_interrupted():
+    with told_when_interrupted(as_json):
         result = run_job(
             settings,
             home,
             mode=mode,
             until=until,
-            workers=cores,
+            workers=workers,
             reporter=ConsoleReporter(quiet=as_json),
             data_date=date or "",
             job_name=job.stem,

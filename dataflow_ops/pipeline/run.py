@@ -28,6 +28,7 @@ from dataflow_ops.pipeline.ordered import FIRST_ORDERED, Turn
 from dataflow_ops.pipeline.outside import OUTSIDE
 from dataflow_ops.pipeline.session import Session, create_run, data_date_of, latest_run
 from dataflow_ops.pipeline.status import at_work
+from dataflow_ops.pipeline.worth import workers_for
 from dataflow_ops.settings import JobSettings
 from dataflow_ops.state.records import COMPACT
 from dataflow_ops.state.store import StateStore
@@ -48,7 +49,7 @@ def run_job(
     *,
     mode: str = "full",
     until: str | None = None,
-    workers: int = 1,
+    workers: int | None = 1,
     reporter: Reporter,
     run_id: str = "",
     data_date: str = "",
@@ -65,7 +66,7 @@ def run_job(
         home_path: home folder; made if need be.
         mode: ``full``, or ``incremental`` for the files of a day.
         until: last layer to run; None for all, with publishing.
-        workers: worker processes; 0 for this one.
+        workers: worker processes; 0 for this one, None for what the input is worth.
         reporter: hears of progress.
         run_id: take this name (orchestrators); empty: the live run of the same job, or a new one.
         data_date: ISO date of the data; default today in the data set's time zone.
@@ -99,7 +100,7 @@ def run_job(
 
 @told_plainly()
 def resume_run(
-    home_path: Path, run_id: str | None, workers: int, reporter: Reporter, until: str | None = None
+    home_path: Path, run_id: str | None, workers: int | None, reporter: Reporter, until: str | None = None
 ) -> Finished:
     """Clear a run's pause flag and drive it to its end; it ends and promotes as it was started to."""
     home = open_home(home_path, create=False)
@@ -114,7 +115,7 @@ def resume_run(
     if row is not None and row.mode == COMPACT:
         from dataflow_ops.pipeline.compact import drive_compaction
 
-        done = drive_compaction(home, run_id, workers, reporter)
+        done = drive_compaction(home, run_id, _cores() if workers is None else workers, reporter)
         return Finished(
             done.run_id, done.state, done.version_id, "", done.message, done.current, dict(done.facts)
         )
@@ -196,12 +197,19 @@ def few_chunks(chunks: int, workers: int, size: int) -> str:
     )
 
 
-def _run_steps(session: Session, names: Sequence[str], workers: int, turn: Turn) -> None:
+def _cores() -> int:
+    return os.cpu_count() or 1
+
+
+def _run_steps(session: Session, names: Sequence[str], workers: int | None, turn: Turn) -> None:
     """All steps in order; again from the listing when a source changed under the run's eyes."""
     for again in range(CHANGES_FOLLOWED + 1):
         session.discover(relist=again > 0)
         chunks = session.chunks.read(session.driver.index.output("discover", "chunks", "all"), "", ("bytes",))
-        told = few_chunks(chunks.num_rows, workers, pc.sum(chunks["bytes"]).as_py() or 0)
+        size = pc.sum(chunks["bytes"]).as_py() or 0
+        used = workers_for(size, _cores()) if workers is None else workers
+        session.pool.resize(used)
+        told = few_chunks(chunks.num_rows, used, size)
         if told and not again:
             session.driver.reporter.note(told)
         try:
@@ -222,13 +230,13 @@ def _drive(
     home: Home,
     run_id: str,
     until: str | None,
-    workers: int,
+    workers: int | None,
     reporter: Reporter,
     promote: bool,
     hooks: Hooks | None,
     tuning: dict[str, object] | None,
 ) -> Finished:
-    with Session(home, run_id, workers, reporter, discover=True, hooks=hooks, tuning=tuning) as session:
+    with Session(home, run_id, workers or 0, reporter, discover=True, hooks=hooks, tuning=tuning) as session:
         flag = session.state.paused(run_id, session.settings.dataset.id)
         if flag is not None:
             session.state.settle_pause(run_id)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import typer.main
 
+from dataflow_ops.cli.app import app
 from dataflow_ops.cli.hints import GROUPS, HOMELESS, named_home, with_home, with_home_in
-from dataflow_ops.cli.main import app
 from tests.cli.conftest import Dataflow
 from tests.cli.test_printed_commands import understood
 from tests.cli.test_usage import commands

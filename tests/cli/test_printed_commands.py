@@ -11,7 +11,7 @@ from typing import Any
 
 import typer
 
-from dataflow_ops.cli.main import app
+from dataflow_ops.cli.app import app
 from tests.cases.product import CASES, Product
 
 

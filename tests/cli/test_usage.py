@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import typer.main
 
-from dataflow_ops.cli.main import app
+from dataflow_ops.cli.app import app
 from tests.cli.conftest import Dataflow
 
 pytestmark = pytest.mark.xdist_group("cli")

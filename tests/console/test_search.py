@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from dataflow_ops.cli.main import app
+from dataflow_ops.cli.app import app
 from dataflow_ops.console.search import kind_of, search, search_home, urls_of
 from dataflow_ops.errors import ConfigError
 from dataflow_ops.job_file import load_job

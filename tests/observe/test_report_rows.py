@@ -10,7 +10,7 @@ import shlex
 import pyarrow as pa
 from typer.testing import CliRunner
 
-from dataflow_ops.cli.main import app
+from dataflow_ops.cli.app import app
 from dataflow_ops.layers.filter.presets import PRESETS
 from dataflow_ops.layers.filter.rules import RULES
 from dataflow_ops.observe import alarms

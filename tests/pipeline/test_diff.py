@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from dataflow_ops.cli.main import app
+from dataflow_ops.cli.app import app
 from dataflow_ops.errors import ConfigError, ConservationError
 from dataflow_ops.observe.diff import check
 from dataflow_ops.observe.diff_text import as_text

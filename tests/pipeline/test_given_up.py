@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from dataflow_ops.cli.main import app
+from dataflow_ops.cli.app import app
 from dataflow_ops.job_file import load_job
 from dataflow_ops.pipeline.finish import Finished
 from dataflow_ops.pipeline.home import open_home

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from dataflow_ops.cli.main import app
+from dataflow_ops.cli.app import app
 from dataflow_ops.layers.filter.step import FilterStep
 from dataflow_ops.pipeline.home import open_home
 from dataflow_ops.pipeline.run import resume_run
