@@ -44,8 +44,13 @@ def lineage(
 
 
 def audit(
-    run_id: Annotated[
-        str | None, typer.Argument(metavar="RUN", help="Run; the newest when left out.")
+    of: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="RUN|VERSION",
+            help="Run; or a version's id or the start of one, for all runs that made it and those below it;"
+            " the newest run when left out.",
+        ),
     ] = None,
     rule: Annotated[
         str | None, typer.Option(metavar="RULE", help="Only this rule ('exact', 'near', 'language' too).")
@@ -74,13 +79,13 @@ def audit(
 
     from dataflow_ops.cli.audit_words import give_verdicts, verdicts_of
     from dataflow_ops.observe.audit import to_csv, to_table
-    from dataflow_ops.pipeline.look import audit_of, newest_run
+    from dataflow_ops.pipeline.audited import audit_of, run_named
 
+    run_id = run_named(home, of, dataset)
     if keep or drop:
         give_verdicts(home, run_id, dataset, keep or [], drop or [], as_json)
         return
-    run_id = run_id or newest_run(home, dataset)
-    rows = audit_of(home, run_id, rule, n, seed, dataset)
+    rows = audit_of(home, of or run_id, rule, n, seed, dataset)
     said = verdicts_of(home, run_id, dataset)
     if as_json:
         print_json([{**dataclasses.asdict(row), "review": said.get((row.doc_id, row.rule))} for row in rows])
@@ -99,7 +104,8 @@ def audit(
     else:
         by = f" by rule '{rule}'" if rule else ""
         OUT.print(
-            f"Run {run_id} removed nothing{by}. Another one: dataflow audit RUN; `dataflow runs` lists them.",
+            f"{of or f'Run {run_id}'} removed nothing{by}. Another one: dataflow audit RUN; `dataflow runs`"
+            " lists them.",
             markup=False,
         )
 

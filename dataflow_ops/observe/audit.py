@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from dataflow_ops.errors import ConfigError
 from dataflow_ops.observe.chunks import Chunks
@@ -22,7 +24,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _Stratum = tuple[str, str]
-_Pick = tuple[int, str, str, dict[str, Any]]
+_Pick = tuple[int, str, tuple[int, str], dict[str, Any]]
+"""Draw, document id, ``(part, chunk)``, row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,14 +128,60 @@ def sample(
         ConfigError: ``n`` is below 1.
 
     """
+    return sample_all([(reader, None)], rule, n, seed, max_chars)
+
+
+def sample_all(
+    parts: Sequence[tuple[StepReader, pa.Array | None]],
+    rule: str | None = None,
+    n: int = 50,
+    seed: int = 0,
+    max_chars: int = 2000,
+) -> list[AuditRow]:
+    """:func:`sample` over several runs together, as if one had removed it all.
+
+    Args:
+        parts: where outputs are read, with the ids of documents that others of the runs have replaced.
+        rule: only this rule; ``None``: all.
+        n: rows at most.
+        seed: another seed draws other documents.
+        max_chars: characters of each text that are kept.
+
+    Returns:
+        Rows in order of rule, source and draw.
+
+    Raises:
+        ConfigError: ``n`` is below 1.
+
+    """
     if n < 1:
         raise ConfigError(f"n = {n}: draw at least one document")
     # The names that dedup counts its hits under mean the same.
     rule = {"exact_duplicate": "exact", "near_duplicate": "near"}.get(rule or "", rule)
-    chunks = Chunks(reader)
     reservoirs = _Reservoirs(n)
+    every = [Chunks(reader) for reader, _ in parts]
+    for place, (_, hidden) in enumerate(parts):
+        _draw_from(every[place], place, hidden, rule, n, seed, reservoirs)
+    picks = reservoirs.allot()
+    texts = [_texts(every[i], [p for p in picks if p[2][0] == i], max_chars) for i in range(len(parts))]
+    picks.sort(key=lambda p: (p[3]["rule"] or "", p[3]["source_id"] or "", *_draw(p)))
+    return [_row(pick, texts[pick[2][0]]) for pick in picks]
+
+
+def _draw_from(
+    chunks: Chunks,
+    place: int,
+    hidden: pa.Array | None,
+    rule: str | None,
+    n: int,
+    seed: int,
+    reservoirs: _Reservoirs,
+) -> None:
+    """Offer what one run removed."""
     for chunk in chunks.names():
         for table in removed(chunks, chunk, rule):
+            if hidden is not None and len(hidden):
+                table = table.filter(pc.invert(pc.is_in(table["doc_id"], hidden)))
             draws = draw_order(table["doc_id"], seed)
             strata = np.array(
                 [f"{r or ''}\x00{s or ''}" for r, s in _pairs(table["rule"], table["source_id"])],
@@ -146,13 +195,12 @@ def sample(
                     rows = rows[draws[rows] <= limit]
                 found = table.take(rows).to_pylist()
                 picks = [
-                    (int(draws[i]), row["doc_id"].hex(), chunk, row)
+                    (int(draws[i]), row["doc_id"].hex(), (place, chunk), row)
                     for i, row in zip(rows, found, strict=True)
                 ]
                 r, _, s = name.partition("\x00")
                 reservoirs.offer((r, s), picks)
         reservoirs.prune()
-    return _with_texts(chunks, reservoirs.allot(), max_chars)
 
 
 def _pairs(rules: Any, sources: Any) -> Iterator[tuple[str | None, str | None]]:
@@ -170,10 +218,11 @@ def _rounds(queues: list[list[_Pick]]) -> Iterator[_Pick]:
                 yield queue[i]
 
 
-def _with_texts(chunks: Chunks, picks: Sequence[_Pick], max_chars: int) -> list[AuditRow]:
+def _texts(chunks: Chunks, picks: Sequence[_Pick], max_chars: int) -> dict[tuple[str, int], dict[str, Any]]:
+    """Texts and places of documents and survivors, by ``kind/chunk`` and row."""
     texts: dict[tuple[str, int], dict[str, Any]] = {}
     wanted: dict[tuple[str, str], set[int]] = {}
-    for _, _, chunk, row in picks:
+    for _, _, (_, chunk), row in picks:
         kind = "rejects" if row["step"] == "parse" else "text"
         wanted.setdefault((chunk, kind), set()).add(row["row"])
         if row["survivor_row"] is not None:
@@ -190,14 +239,11 @@ def _with_texts(chunks: Chunks, picks: Sequence[_Pick], max_chars: int) -> list[
         for i, found in zip(at, take_rows(chunks.reader, output, at, columns).to_pylist(), strict=True):
             found["text"] = (found.get("text") or "")[:max_chars]
             texts[f"{kind}/{chunk}", i] = found
-    return [
-        _row(pick, texts)
-        for pick in sorted(picks, key=lambda p: (p[3]["rule"] or "", p[3]["source_id"] or "", *_draw(p)))
-    ]
+    return texts
 
 
 def _row(pick: _Pick, texts: dict[tuple[str, int], dict[str, Any]]) -> AuditRow:
-    _, doc_id, chunk, row = pick
+    _, doc_id, (_, chunk), row = pick
     kind = "rejects" if row["step"] == "parse" else "text"
     own = texts.get((f"{kind}/{chunk}", row["row"]), {})
     one = AuditRow(

@@ -90,6 +90,25 @@ def versions_of(state: StateStore, dataset: str | None) -> Sequence[VersionRecor
     raise ConfigError("no version has been published here yet; `dataflow run JOB` makes one")
 
 
+def version_named(records: Sequence[VersionRecord], version: str) -> VersionRecord:
+    """A version by its id, or by the start of one where it fits one alone: every command reads names so.
+
+    Args:
+        records: among these, newest first.
+        version: what somebody typed.
+
+    Raises:
+        VersionError: none fits, or several do; it names them.
+    """
+    found = [r for r in records if r.version_id == version]
+    found = found or [r for r in records if r.version_id.startswith(version)]
+    if len(found) == 1:
+        return found[0]
+    what = "fits several versions" if found else "is no version here"
+    known = ", ".join(r.version_id for r in (found or records)[:10])
+    raise VersionError(f"'{version}' {what}; there are {known}")
+
+
 def records_below(versions: Sequence[VersionRecord], version_id: str) -> list[VersionRecord]:
     """A version and those whose folders hold the rest of its documents, the lowest first.
 

@@ -1,4 +1,4 @@
-"""Looking into a run's data sets: lineage of a document, an audit of what was removed."""
+"""Looking into a run's data sets: lineage of a document, what its documents are."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from dataflow_ops.engine.base_records import record_source
 from dataflow_ops.engine.context import RunContext
 from dataflow_ops.engine.inputs import OutputIndex
 from dataflow_ops.errors import ConfigError, VersionError
-from dataflow_ops.observe.audit import AuditRow, sample
 from dataflow_ops.observe.evidence import RuleNote
 from dataflow_ops.observe.lineage import Lineage, find
 from dataflow_ops.observe.lineage_text import as_dict, as_text
@@ -31,17 +30,6 @@ from dataflow_ops.storage.chunk_store import ChunkStore
 from dataflow_ops.storage.opening import open_store
 
 _LOOKED_THROUGH = 1_000
-REMOVERS = (
-    "exact",
-    "near",
-    "exact_duplicate",
-    "near_duplicate",
-    "empty_text",
-    "too_long",
-    "language",
-    "language_score",
-)
-"""What removes documents besides the filter's rules."""
 
 
 def lineage_of(
@@ -50,7 +38,7 @@ def lineage_of(
     """A document's story as text and as a JSON-able mapping."""
     home = open_home(home_path, create=False)
     with StateStore(home.state_url) as state:
-        found = _traced(home, state, run_id or _newest(state, dataset), document)
+        found = _traced(home, state, run_id or newest(state, dataset), document)
     return as_text(found), as_dict(found)
 
 
@@ -58,7 +46,7 @@ def _traced(home: Home, state: StateStore, run_id: str, document: str) -> Lineag
     """In a run, else in those that made the versions below it; its survivor likewise."""
     runs = [run_id, *_runs_below(state, run_id)]
     for place, name in enumerate(runs, 1):
-        reader, steps = _reader(home, state, name)
+        reader, steps = reader_of(home, state, name)
         try:
             found = find(reader, document, rule_notes(steps))
         except ConfigError:
@@ -67,7 +55,7 @@ def _traced(home: Home, state: StateStore, run_id: str, document: str) -> Lineag
             continue
         found = placed(home, state, reader, name, found)
         for below in runs[place:] if found.survivor_id and found.survivor is None else ():
-            reader, steps = _reader(home, state, below)
+            reader, steps = reader_of(home, state, below)
             with suppress(ConfigError):
                 survivor = find(reader, found.survivor_id, rule_notes(steps))
                 survivor = placed(home, state, reader, below, survivor)
@@ -86,34 +74,12 @@ def _runs_below(state: StateStore, run_id: str) -> list[str]:
     return [record.run_id for record in records[::-1]]
 
 
-def newest_run(home_path: Path, dataset: str | None = None) -> str:
-    """Id of the newest run, of one data set or of all.
-
-    Raises:
-        ConfigError: there is none.
-    """
-    home = open_home(home_path, create=False)
-    with StateStore(home.state_url) as state:
-        return _newest(state, dataset)
-
-
-def _newest(state: StateStore, dataset: str | None) -> str:
+def newest(state: StateStore, dataset: str | None) -> str:
     """The newest run that read sources; one that compacts versions removes nothing."""
     for run in state.list_runs(dataset, _LOOKED_THROUGH):
         if run.mode != COMPACT:
             return run.run_id
     return latest_run(state, dataset)
-
-
-def audit_of(
-    home_path: Path, run_id: str | None, rule: str | None, n: int, seed: int, dataset: str | None = None
-) -> list[AuditRow]:
-    """A sample of what a run removed."""
-    with _opened(home_path, run_id, dataset) as (reader, steps):
-        known = [*sorted({note.name for note in rule_notes(steps)}), *REMOVERS]
-        if rule is not None and rule not in known:
-            raise ConfigError(f"--rule {rule}: no such rule in this run; there are {', '.join(known)}")
-        return sample(reader, rule, n, seed)
 
 
 def media_of(home_path: Path, run_id: str | None) -> list[tuple[str, int]]:
@@ -137,10 +103,15 @@ def _opened(
 ) -> Iterator[tuple[RunReader, dict[str, Step]]]:
     home = open_home(home_path, create=False)
     with StateStore(home.state_url) as state:
-        yield _reader(home, state, run_id or _newest(state, dataset))
+        yield reader_of(home, state, run_id or newest(state, dataset))
 
 
-def _reader(home: Home, state: StateStore, run_id: str) -> tuple[RunReader, dict[str, Step]]:
+def reader_of(home: Home, state: StateStore, run_id: str) -> tuple[RunReader, dict[str, Step]]:
+    """Reads what a run left, with the steps as it had them.
+
+    Raises:
+        ConfigError: there is no such run.
+    """
     row = state.get_run(run_id)
     if row is None:
         raise ConfigError(f"no run '{run_id}' here; `dataflow runs` lists them")

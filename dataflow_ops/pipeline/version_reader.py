@@ -17,7 +17,7 @@ from dataflow_ops.engine.context import RunContext
 from dataflow_ops.engine.inputs import OutputIndex
 from dataflow_ops.errors import VersionError
 from dataflow_ops.pipeline.build import build_steps
-from dataflow_ops.pipeline.chain import Link, chain_of, index_of, read_manifest, versions_of
+from dataflow_ops.pipeline.chain import Link, chain_of, index_of, read_manifest, version_named, versions_of
 from dataflow_ops.pipeline.home import Home
 from dataflow_ops.pipeline.reader import RunReader
 from dataflow_ops.pipeline.replaced import replaced_before
@@ -225,14 +225,6 @@ def open_version(
 
 
 def _pick(records: Sequence[VersionRecord], version: str | None) -> VersionRecord:
-    current = [r for r in records if r.is_current]
-    if version is None:
-        return (current or records)[0]
-    found = [r for r in records if r.version_id == version]
-    found = found or [r for r in records if r.version_id.startswith(version)]
-    chosen = [r for r in found if r.is_current] if len(found) > 1 else found
-    if len(chosen) == 1:
-        return chosen[0]
-    what = "fits several versions" if found else "is no version here"
-    known = ", ".join(r.version_id for r in (found or records)[:10])
-    raise VersionError(f"'{version}' {what}; there are {known}")
+    if version is not None:
+        return version_named(records, version)
+    return next((r for r in records if r.is_current), records[0])

@@ -13,7 +13,7 @@ from dataflow_ops.console.place import NotThere, Place
 from dataflow_ops.console.removed_view import removed
 from dataflow_ops.errors import ConfigError
 from dataflow_ops.observe.audit import sample
-from dataflow_ops.pipeline.look import audit_of
+from dataflow_ops.pipeline.audited import audit_of
 from dataflow_ops.state.letters import Letters, add_letters
 from tests.console.run_home import Made, begin, link, make, opened
 

@@ -14,8 +14,9 @@ import pytest
 
 from dataflow_ops.console.document import document
 from dataflow_ops.console.search import search_home
+from dataflow_ops.pipeline.audited import audit_of
 from dataflow_ops.pipeline.home import open_home
-from dataflow_ops.pipeline.look import audit_of, lineage_of
+from dataflow_ops.pipeline.look import lineage_of
 from tests.pipeline.compacting import rows, totals
 from tests.pipeline.growing import TEXTS, Growing, first_day, second_day
 

@@ -18,10 +18,11 @@ import pytest
 from dataflow_ops.engine.raw import RawStore
 from dataflow_ops.errors import ColdAway, ConfigError
 from dataflow_ops.job_file import load_job
+from dataflow_ops.pipeline.audited import audit_of
 from dataflow_ops.pipeline.cooling import FINISHED, near_runs
 from dataflow_ops.pipeline.diff import diff_of
 from dataflow_ops.pipeline.home import open_home
-from dataflow_ops.pipeline.look import audit_of, lineage_of
+from dataflow_ops.pipeline.look import lineage_of
 from dataflow_ops.pipeline.maintenance import maintain
 from dataflow_ops.pipeline.tiers import stored
 from dataflow_ops.storage.local import LocalStore

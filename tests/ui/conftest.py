@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
-from dataflow_ops.pipeline.look import audit_of
+from dataflow_ops.pipeline.audited import audit_of
 from dataflow_ops.samples import uploading
 from dataflow_ops.samples.importing import ImportStep, plan_import
 from dataflow_ops.samples.running import run_task
