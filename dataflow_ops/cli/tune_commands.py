@@ -60,7 +60,7 @@ def _tell(found: dict[str, Any]) -> None:
         chances = [f"{point['probability'][name]:.3f}" for name in names]
         bar = "█" * round(_BAR * point["probability"][own["name"]])
         rows.append((f"{point['jaccard']:.2f}", *chances, bar))
-    print_table("Chance to be compared, by Jaccard similarity", ("", *names, own["name"]), rows)
+    print_table("Chance to be compared, by Jaccard similarity", ("", *names, f"job: {own['name']}"), rows)
     OUT.print("")
     kinds = list(own["recall"])
     heads = ("setting", *kinds, "false/doc", "sign µs", "match µs", "verify µs", "all µs")

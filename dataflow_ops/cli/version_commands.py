@@ -137,11 +137,18 @@ def approve(
     version: Annotated[
         str | None,
         typer.Argument(
-            metavar="VERSION", help="Version id, or the start of one; the newest that waits when left out."
+            metavar="VERSION",
+            help="Version id, or the start of one; left out: the newest that waits and was not overtaken.",
         ),
     ] = None,
     dataset: DatasetOption = None,
     note: NoteOption = "",
+    anyway: Annotated[
+        bool,
+        typer.Option(
+            "--anyway", help="Also a version that was overtaken: what became current without it leaves."
+        ),
+    ] = False,
     home: HomeOption = DEFAULT_HOME,
     as_json: JsonOption = False,
 ) -> None:
@@ -149,7 +156,10 @@ def approve(
     from dataflow_ops.pipeline.versions import open_versions
 
     with open_versions(home) as versions:
-        approved = versions.approve(version, dataset, note=note)
+        chosen, beforehand = versions.approval(version, dataset, anyway=anyway)
+        if not as_json:
+            OUT.print(beforehand, markup=False)
+        approved = versions.approve(chosen, dataset, note=note, anyway=anyway)
         increment = bool(versions.show(approved, dataset)["increment"])
         lacking = versions.lacking(approved, dataset)
     told = announced(home, approved, dataset)

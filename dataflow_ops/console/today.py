@@ -13,6 +13,7 @@ from dataflow_ops.console.progress import progress_of
 from dataflow_ops.console.version_facts import facts_of
 from dataflow_ops.console.work import work_of
 from dataflow_ops.pipeline.home import Home
+from dataflow_ops.pipeline.overtaken import overtaken
 from dataflow_ops.pipeline.refusals import SILENT, Refusal, refusals
 from dataflow_ops.pipeline.version_states import SHOWN_WAITING, WITH_SET, shown
 from dataflow_ops.state.machine import LIVE_RUNS
@@ -152,17 +153,22 @@ def _current(root: Root, state: StateStore, record: VersionRecord) -> dict[str, 
 def _to_approve(state: StateStore, versions: Sequence[VersionRecord]) -> list[dict[str, Any]]:
     waiting = [v for v in versions if shown(v.state, v.is_current) == SHOWN_WAITING]
     return [
-        _decision("approve", state.get_run(v.run_id), version=v.version_id, reasons=reasons(state, v))
+        _decision(
+            "approve", state.get_run(v.run_id), version=v.version_id, reasons=reasons(state, v, versions)
+        )
         for v in waiting
     ]
 
 
-def reasons(state: StateStore, record: VersionRecord) -> list[str]:
-    """Why a version waits for a person, a sentence each."""
+def reasons(state: StateStore, record: VersionRecord, versions: Sequence[VersionRecord]) -> list[str]:
+    """Why a version waits for a person, a sentence each; ``versions`` are those of its data set."""
     run = state.get_run(record.run_id)
     if run is not None and run.state == "AWAITING_APPROVAL" and run.detail:
-        return run.detail.split("; ")
-    return [WITH_SET if run is not None and not run.promote else "see its report"]
+        told = run.detail.split("; ")
+    else:
+        told = [WITH_SET if run is not None and not run.promote else "see its report"]
+    late = overtaken(versions, record)
+    return told if late is None else [*told, late.told]
 
 
 def _failed(last: RunRecord | None) -> list[dict[str, Any]]:

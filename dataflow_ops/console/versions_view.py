@@ -12,6 +12,7 @@ from dataflow_ops.console.today import reasons
 from dataflow_ops.console.version_facts import drift_of, facts_of
 from dataflow_ops.errors import ConfigError, VersionError
 from dataflow_ops.pipeline.home import Home
+from dataflow_ops.pipeline.overtaken import overtaken
 from dataflow_ops.pipeline.version_states import REJECTED, REMOVED, SHOWN_WAITING, became, shown
 from dataflow_ops.pipeline.version_trail import Trail, trail
 from dataflow_ops.pipeline.versions import VersionBook
@@ -55,7 +56,7 @@ def timeline(
         "dataset": dataset,
         "current": current,
         "versions": [
-            _version(home, state, v, consumers.get(v.version_id, ()), order) for v in records[:limit]
+            _version(home, state, v, consumers.get(v.version_id, ()), order, records) for v in records[:limit]
         ],
         "total": len(records),
         "events": [_event(e) for e in events[: 4 * limit]],
@@ -75,7 +76,12 @@ def _event(one: VersionEvent) -> dict[str, Any]:
 
 
 def _version(
-    home: Home, state: StateStore, record: VersionRecord, consumers: Sequence[Consumer], order: Trail
+    home: Home,
+    state: StateStore,
+    record: VersionRecord,
+    consumers: Sequence[Consumer],
+    order: Trail,
+    records: Sequence[VersionRecord],
 ) -> dict[str, Any]:
     facts, run = facts_of(home.root, record), state.get_run(record.run_id)
     dag_id, dag_run_id = origin_of(run)
@@ -100,7 +106,7 @@ def _version(
         "domains": [dict(domain) for domain in facts.domains] if facts else [],
         "drift": [_drift(one) for one in drift or ()],
         "drift_against": against,
-        "waits": reasons(state, record) if stands == SHOWN_WAITING else [],
+        "waits": reasons(state, record, records) if stands == SHOWN_WAITING else [],
         "dead_letters": facts.dead_letters if facts else None,
         "report": drift is not None,
         "consumers": [consumer.as_dict() for consumer in consumers],
@@ -160,10 +166,11 @@ def decide(
     """
     if action not in ACTIONS:
         raise ConfigError(f"action '{action}': use one of {', '.join(ACTIONS)}")
-    record = next((v for v in state.versions(dataset) if v.version_id == version), None)
+    records = state.versions(dataset)
+    record = next((v for v in records if v.version_id == version), None)
     if record is None:
         raise fault(VersionError, "no_such_version", version=version, dataset=dataset)
-    _refuse(action, record)
+    _refuse(action, record, records)
     before = state.current(dataset)
     with VersionBook(home) as book:
         lacking: Sequence[str] = ()
@@ -186,11 +193,14 @@ def decide(
     }
 
 
-def _refuse(action: Action, record: VersionRecord) -> None:
+def _refuse(action: Action, record: VersionRecord, records: Sequence[VersionRecord]) -> None:
     """What the book would refuse too, in a sentence that pages can word: mostly somebody was quicker."""
     name, stands = record.version_id, shown(record.state, record.is_current)
     if action == "approve" and stands not in (SHOWN_WAITING, REJECTED):
         raise fault(ConfigError, "bad_state_approve", version=name, stands=stands)
+    if action == "approve" and (late := overtaken(records, record)) is not None:
+        told = {"current": late.by.version_id, "lost": late.leaves, "instead": late.instead}
+        raise fault(VersionError, "overtaken", version=name, **told, anyway=late.anyway)
     if action == "reject" and stands in (REJECTED, REMOVED):
         raise fault(ConfigError, "bad_state_reject", version=name, stands=stands)
     if action == "reject" and record.is_current:

@@ -14,7 +14,7 @@ from dataflow_ops.engine.context import Hooks
 from dataflow_ops.engine.faults import told_plainly
 from dataflow_ops.engine.pool import Pool
 from dataflow_ops.errors import ConfigError, DataFlowError, VersionError
-from dataflow_ops.pipeline.chain import records_below, versions_of
+from dataflow_ops.pipeline.chain import records_below, version_named, versions_of
 from dataflow_ops.pipeline.compact_driver import CompactDriver
 from dataflow_ops.pipeline.compact_manifest import gather_compaction
 from dataflow_ops.pipeline.compact_plan import Group
@@ -25,6 +25,7 @@ from dataflow_ops.pipeline.facts import Facts
 from dataflow_ops.pipeline.flow import COMPACTION
 from dataflow_ops.pipeline.home import Home, open_home
 from dataflow_ops.pipeline.ordered import Turn
+from dataflow_ops.pipeline.overtaken import overtaken
 from dataflow_ops.pipeline.publish import damaged_outputs, known_version, publish
 from dataflow_ops.pipeline.session import Session, data_date_of, parse_job_text
 from dataflow_ops.pipeline.tally import RunFailed, RunPaused
@@ -179,13 +180,7 @@ def _asked(state: StateStore, version: str | None, dataset: str | None) -> Versi
         if not current:
             raise VersionError("no version is current here: there is nothing to compact")
         return current[0]
-    found = [r for r in records if r.version_id == version]
-    found = found or [r for r in records if r.version_id.startswith(version)]
-    if len(found) != 1:
-        what = "fits several versions" if found else "is no version here"
-        known = ", ".join(r.version_id for r in (found or records)[:10])
-        raise VersionError(f"'{version}' {what}; there are {known}")
-    return found[0]
+    return version_named(records, version)
 
 
 def _live(state: StateStore, record: VersionRecord) -> RunRecord | None:
@@ -272,13 +267,17 @@ def _finish(session: Session, work: Work, facts: Facts, groups: list[Group]) -> 
         " they are; the same rows in the same order, by hashes over all of them",
         f"  shards  {address(session.home.root, f'versions/{made.version_id}')}",
     ]
-    lines += [f"  not current: {why}"] if why else []
-    if waits:
-        lines.append(f"  to make it current all the same: dataflow versions approve {made.version_id}")
-    elif why and made.before == REJECTED:
-        lines.append(f"  if it is well after all: dataflow versions approve {made.version_id}")
-    elif why:
-        lines.append(f"  to make it current all the same: dataflow versions rollback {made.version_id}")
+    if why:
+        versions = session.state.versions(session.settings.dataset.id)
+        late = overtaken(versions, version_named(versions, made.version_id))
+        approve = f"dataflow versions approve {made.version_id}" if late is None else late.anyway
+        lines.append(f"  not current: {why}")
+        if waits:
+            lines.append(f"  to make it current all the same: {approve}")
+        elif made.before == REJECTED:
+            lines.append(f"  if it is well after all: {approve}")
+        else:
+            lines.append(f"  to make it current all the same: dataflow versions rollback {made.version_id}")
     facts_ = {
         "from": names,
         "shards_before": before,

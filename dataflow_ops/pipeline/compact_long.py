@@ -61,5 +61,7 @@ def compact_long_chains(home: Home, dry_run: bool, log: Callable[[str], Any]) ->
                 log(f"version {name} could not be compacted, and stays as it is: {type(e).__name__}: {e}")
                 continue
             log(f"version {name}, which builds on {days} days: {result.message}")
+        else:
+            log(f"version {name}, which builds on {days} days: would be compacted")
         done.append(name)
     return done

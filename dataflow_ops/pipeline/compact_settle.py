@@ -17,8 +17,8 @@ from dataflow_ops.state import version_events as events
 CURRENT: Final = "current"
 WAITS: Final = "waits"
 KEPT: Final = "kept"
-"""Outcomes: it is the current version; another one is, and a person may approve it; a person decided before
-that it is not to be."""
+"""Outcomes: it is the current version; another one is, and a person may approve it; it was current before and
+another one is now, or a person decided that it is not to be."""
 
 
 def settle_compaction(session: Session, made: Published, chain: Sequence[str]) -> tuple[str, str]:
@@ -50,6 +50,8 @@ def settle_compaction(session: Session, made: Published, chain: Sequence[str]) -
             now = state.current(dataset)
             other = "no version" if now is None else now.version_id
             why = f"{other} is current now, and not {old}, whose documents it holds"
+            if made.before == PUBLISHED:
+                return KEPT, why
             state.add_version_event(dataset, name, events.PUBLISHED, run_id, why)
             return WAITS, why
     _mark(session, name)

@@ -8,11 +8,13 @@ from typing import Any
 
 from dataflow_ops.errors import CorruptOutput
 from dataflow_ops.observe.alarms import message
-from dataflow_ops.pipeline.chain import read_manifest
+from dataflow_ops.pipeline.chain import read_manifest, version_named
 from dataflow_ops.pipeline.complete import need_shipped
 from dataflow_ops.pipeline.facts import Facts, dead_share, gather, previous_report
 from dataflow_ops.pipeline.fates import fates_line, fates_of, replaced_documents
 from dataflow_ops.pipeline.file_lists import close_read_anew
+from dataflow_ops.pipeline.overtaken import overtaken
+from dataflow_ops.pipeline.overtaken_days import days_left_out
 from dataflow_ops.pipeline.parent import check_base
 from dataflow_ops.pipeline.publish import (
     READ_WHOLE,
@@ -93,6 +95,8 @@ def finish(session: Session, *, until: str | None = None, promote: bool = True) 
     waits = [] if _settled(session, made) else reasons(session, made.manifest, data, share)
     outcome = settle(session, made, promote, waits)
     data["waits"] = waits
+    beside = days_left_out(state, session.chunks, session.settings.dataset.id) if outcome == CURRENT else []
+    data["notes"] = [*data["notes"], *beside]
     write_report(session, made.version_id, data)
     close_read_anew(session)
     final = "AWAITING_APPROVAL" if outcome == WAITS else dead_state
@@ -102,9 +106,9 @@ def finish(session: Session, *, until: str | None = None, promote: bool = True) 
         final,
         made.version_id,
         made.manifest_uri,
-        _say(session, made, outcome, waits, letters, data["alarms"]),
+        _say(session, made, outcome, waits, letters, data["alarms"], beside),
         outcome == CURRENT,
-        _facts(made, outcome, waits, letters, data["alarms"]),
+        _facts(made, outcome, waits, letters, data["alarms"], beside),
     )
 
 
@@ -117,7 +121,12 @@ def _settled(session: Session, made: Published) -> bool:
 
 
 def _facts(
-    made: Published, outcome: str, waits: list[str], letters: int, alarms: list[dict[str, Any]]
+    made: Published,
+    outcome: str,
+    waits: list[str],
+    letters: int,
+    alarms: list[dict[str, Any]],
+    beside: list[str],
 ) -> dict[str, Any]:
     totals = made.manifest["totals"]
     return {
@@ -131,7 +140,7 @@ def _facts(
         "dead_letters": letters,
         "waits": waits or ([WITH_SET] if outcome == HELD else []),
         "alarms": [{**alarm, "message": message(alarm)} for alarm in alarms],
-        "notes": made.manifest["notes"],
+        "notes": [*made.manifest["notes"], *beside],
     }
 
 
@@ -153,11 +162,14 @@ def _make(session: Session) -> tuple[Facts, Published]:
 
 def _standing(session: Session, made: Published, outcome: str, waits: list[str]) -> list[str]:
     """Lines on how the version stands; none where it is current."""
-    approve = f"dataflow versions approve {made.version_id}"
+    versions = session.state.versions(session.settings.dataset.id)
+    late = overtaken(versions, version_named(versions, made.version_id))
+    approve = f"dataflow versions approve {made.version_id}" if late is None else late.anyway
     increment = session.is_increment
     if outcome == WAITS:
         held = "NOT published" if increment else "NOT current"
-        return [f"  {held}, a person must look:", *(f"    {why}" for why in waits), f"  then: {approve}"]
+        then = approve if late is None else late.instead
+        return [f"  {held}, a person must look:", *(f"    {why}" for why in waits), f"  then: {then}"]
     if outcome == HELD:
         held, aim = ("published", "publish it") if increment else ("current", "make it current")
         return [f"  not {held}, because {WITH_SET}", f"  to {aim}: {approve}"]
@@ -211,6 +223,7 @@ def _say(
     waits: list[str],
     letters: int,
     alarms: list[dict[str, Any]],
+    beside: list[str],
 ) -> str:
     folder = address(session.home.root, f"versions/{made.version_id}")
     totals = made.manifest["totals"]
@@ -231,7 +244,7 @@ def _say(
         for source in made.manifest["sources"]:
             if not source["bytes"]:
                 lines.append(f"  note    source '{source['source_id']}' is empty: nothing was found there")
-    for note in made.manifest["notes"]:
+    for note in (*made.manifest["notes"], *beside):
         lines.append(f"  note    {note}")
     if letters:
         lines.append(f"  {_letters(letters)}")

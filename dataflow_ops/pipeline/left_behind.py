@@ -90,7 +90,7 @@ def left_behind(
         own = own.filter(pc.is_in(own["source_id"], sources))
         own = own.join(seen, list(NAME), join_type="left anti").select(SAME_FILE)
         seen = pa.concat_tables([seen, own.select(NAME)])
-        late = _not_in(own, have)
+        late = files_not_in(own, have)
         if late.num_rows:
             found.append(LeftBehind(record.data_date or "", record.version_id, late))
     return found[::-1]
@@ -119,7 +119,7 @@ def _ended_after(state: StateStore, record: VersionRecord, moment: float) -> boo
     return run is not None and (run.ended_at is None or run.ended_at > moment)
 
 
-def _not_in(own: pa.Table, have: pa.Table) -> pa.Table:
+def files_not_in(own: pa.Table, have: pa.Table) -> pa.Table:
     """Names of files that ``have`` lacks, or has as they were before."""
     other = have.rename_columns([*NAME, "had_size", "had_mtime_ns", "had_etag"])
     both = own.join(other, list(NAME), join_type="left outer")

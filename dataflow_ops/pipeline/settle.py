@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dataflow_ops.layers.export.manifest import canonical_json
+from dataflow_ops.pipeline.overtaken_days import supersede
 from dataflow_ops.pipeline.publish import Published
 from dataflow_ops.pipeline.reporting import refresh_report
 from dataflow_ops.pipeline.session import Session
@@ -71,6 +72,8 @@ def settle(session: Session, made: Published, promote: bool, waits: Sequence[str
         if now is not None and not is_current:
             replaced = next(v for v in state.versions(dataset) if v.version_id == now.version_id)
             refresh_report(session.chunks.blobs, replaced)
+        mine = next(v for v in state.versions(dataset) if v.version_id == made.version_id)
+        supersede(state, session.chunks.blobs, mine, run_id)
     elif outcome == INCREMENT:
         _mark(session, made.version_id, PUBLISHED)
     elif outcome != REFUSED:

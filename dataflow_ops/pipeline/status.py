@@ -14,9 +14,9 @@ from dataflow_ops.pipeline.flow import COMPACTION, STEP_NAMES
 from dataflow_ops.pipeline.home import open_home
 from dataflow_ops.pipeline.orchestrated import job_is_gone
 from dataflow_ops.pipeline.refusals import SILENT, refusal_of, refusals
-from dataflow_ops.pipeline.session import latest_run
+from dataflow_ops.pipeline.session import latest_run, parse_job_text
 from dataflow_ops.state.machine import LIVE_RUNS
-from dataflow_ops.state.records import RunRecord, StepMetrics
+from dataflow_ops.state.records import COMPACT, RunRecord, StepMetrics
 from dataflow_ops.state.store import StateStore
 
 SILENT_S = 60.0
@@ -156,7 +156,7 @@ def _silence(row: RunRecord, running: Sequence[tuple[str, float]], metrics: dict
     """A word about a run that says it is running while nobody works on it."""
     if row.state != "RUNNING" or any(age < SILENT_S for _, age in running):
         return ""
-    again = "the same `dataflow run` goes on from here"
+    again = f"the same `{_command(row)}` goes on from here"
     if running:
         ages = [age for _, age in running if age != float("inf")]
         since = f"no heartbeat for {min(ages):.0f} s" if ages else "its process is gone"
@@ -169,6 +169,14 @@ def _silence(row: RunRecord, running: Sequence[tuple[str, float]], metrics: dict
         if (silent > SILENT_S)
         else ""
     )
+
+
+def _command(row: RunRecord) -> str:
+    """What was called to begin a run, and goes on with it."""
+    if row.mode != COMPACT:
+        return "dataflow run"
+    interval = parse_job_text(row.settings, row.run_id).interval
+    return "dataflow versions compact" + (f" {interval.base}" if interval is not None else "")
 
 
 def _step(found: StepMetrics) -> dict[str, Any]:

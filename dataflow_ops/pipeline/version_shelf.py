@@ -13,9 +13,10 @@ from types import TracebackType
 from typing import Any, Self
 
 from dataflow_ops.errors import VersionError
-from dataflow_ops.pipeline.chain import records_below, versions_of
+from dataflow_ops.pipeline.chain import records_below, version_named, versions_of
 from dataflow_ops.pipeline.fates import fates_line, fates_of, replaced_documents
 from dataflow_ops.pipeline.home import Home
+from dataflow_ops.pipeline.overtaken import Overtaken, overtaken
 from dataflow_ops.pipeline.version_states import PAST_RETENTION, REMOVED, SHOWN_WAITING, WITH_SET, shown
 from dataflow_ops.state.records import RunRecord, VersionRecord
 from dataflow_ops.state.store import StateStore
@@ -45,6 +46,7 @@ class VersionShelf(AbstractContextManager["VersionShelf"]):
         rows = []
         for record in reversed(self._state.versions(dataset)):
             manifest = self._manifest(record)
+            late = self._overtaken(record)
             rows.append(
                 {
                     "current": record.is_current,
@@ -53,6 +55,7 @@ class VersionShelf(AbstractContextManager["VersionShelf"]):
                     **_holds(record),
                     "state": shown(record.state, record.is_current),
                     "waits": self._waits(record),
+                    "overtaken_by": late.by.version_id if late else "",
                     "documents": manifest["totals"]["documents"],
                     "tokens": manifest["totals"]["tokens"],
                     "shards": len(manifest["shards"]),
@@ -70,7 +73,7 @@ class VersionShelf(AbstractContextManager["VersionShelf"]):
         """
         from dataflow_ops.pipeline.left_behind import left_behind_by
 
-        record = self._find(version, dataset, exactly=True)
+        record = self._find(version, dataset)
         chunks = ChunkStore(self._blobs)
         try:
             return [one.told for one in left_behind_by(self._state, chunks, record)]
@@ -159,8 +162,17 @@ class VersionShelf(AbstractContextManager["VersionShelf"]):
             return ""
         run = self._state.get_run(record.run_id)
         if run is not None and run.state == "AWAITING_APPROVAL":
-            return run.detail or ""
-        return WITH_SET if run is not None and not run.promote else "see its report"
+            why = run.detail or ""
+        else:
+            why = WITH_SET if run is not None and not run.promote else "see its report"
+        late = self._overtaken(record)
+        return f"{why}; {late.told}" if late is not None else why
+
+    def _overtaken(self, record: VersionRecord) -> Overtaken | None:
+        """What became current while a version waits for a person, and would be left behind."""
+        if shown(record.state, record.is_current) != SHOWN_WAITING:
+            return None
+        return overtaken(self._state.versions(record.dataset), record)
 
     def _manifest(self, record: VersionRecord) -> dict[str, Any]:
         data = self._blobs.read(record.manifest_uri)
@@ -175,23 +187,12 @@ class VersionShelf(AbstractContextManager["VersionShelf"]):
         """Newest first."""
         return versions_of(self._state, dataset)
 
-    def _find(self, version: str | None, dataset: str | None, *, exactly: bool = False) -> VersionRecord:
-        """By id or the start of one; without any the current one, or the newest.
-
-        A start that fits several means the current one of them, unless it must fit ``exactly`` one.
-        """
+    def _find(self, version: str | None, dataset: str | None) -> VersionRecord:
+        """By id or the start of one; without any the current one, or the newest."""
         versions = self._versions(dataset)
-        current = [v for v in versions if v.is_current]
-        if version is None:
-            return (current or versions)[0]
-        found = [v for v in versions if v.version_id == version]
-        found = found or [v for v in versions if v.version_id.startswith(version)]
-        chosen = [v for v in found if v.is_current] if len(found) > 1 and not exactly else found
-        if len(chosen) == 1:
-            return chosen[0]
-        what = "fits several versions" if found else "is no version here"
-        known = ", ".join(v.version_id for v in (found or versions)[:10])
-        raise VersionError(f"'{version}' {what}; there are {known}")
+        if version is not None:
+            return version_named(versions, version)
+        return next((v for v in versions if v.is_current), versions[0])
 
 
 def own_documents(manifest: Mapping[str, Any]) -> int:

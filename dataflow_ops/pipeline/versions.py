@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import getpass
+from collections.abc import Sequence
 from pathlib import Path
 
 from dataflow_ops.errors import ConfigError, VersionError
 from dataflow_ops.layers.export.manifest import canonical_json
 from dataflow_ops.pipeline.chain import records_below
 from dataflow_ops.pipeline.home import open_home
+from dataflow_ops.pipeline.overtaken import Overtaken, overtaken
 from dataflow_ops.pipeline.version_shelf import VersionShelf, why_not
 from dataflow_ops.pipeline.version_states import (
+    INCREMENT,
     PUBLISHED,
     REJECTED,
     REMOVED,
@@ -20,6 +23,7 @@ from dataflow_ops.pipeline.version_states import (
 )
 from dataflow_ops.state import version_events as events
 from dataflow_ops.state.records import VersionRecord
+from dataflow_ops.storage.chunk_store import ChunkStore
 
 
 def open_versions(home_path: Path) -> VersionBook:
@@ -30,33 +34,58 @@ def open_versions(home_path: Path) -> VersionBook:
 class VersionBook(VersionShelf):
     """All versions in one home, and which one is current."""
 
-    def approve(
-        self, version: str | None, dataset: str | None = None, *, who: str = "", note: str = ""
-    ) -> str:
-        """Let a version that waits for a person (the newest one) become current; return its id.
-
-        An increment is published and moves no pointer. A version that was rejected may be approved after all,
-        if it is named.
+    def approval(
+        self, version: str | None, dataset: str | None = None, *, anyway: bool = False
+    ) -> tuple[str, str]:
+        """The version that :meth:`approve` would take, and a sentence on what becomes of the current one.
 
         Args:
-            version: id or its start; None for the newest one that waits.
+            version: id or its start; None for the newest one that waits and was not overtaken.
             dataset: of this data set.
-            who: who decides; default the user of the operating system.
-            note: why, for people.
+            anyway: whether an overtaken one may become current.
 
         Raises:
             ConfigError: no version waits, or not this one.
-            VersionError: no such version, or its files are damaged or gone.
+            VersionError: no such version, or it was overtaken.
         """
-        waiting = [v for v in self._versions(dataset) if shown(v.state, v.is_current) == SHOWN_WAITING]
-        if version is None:
-            if not waiting:
-                raise ConfigError("no version waits for approval; `dataflow versions list` shows them all")
-            return self._approve(waiting[0], who, note)
-        record = self._find(version, dataset, exactly=True)
-        if shown(record.state, record.is_current) not in (SHOWN_WAITING, REJECTED):
-            raise ConfigError(f"{record.version_id} doesn't wait for approval, {why_not(record)}")
-        return self._approve(record, who, note)
+        record, now = self._to_approve(version, dataset, anyway)
+        if record.is_increment:
+            return record.version_id, f"{record.version_id} will be published; the current version stays."
+        new = f"{record.version_id} ({self._documents(record):,} documents) becomes current"
+        if now is None:
+            return record.version_id, f"{new}; none was before."
+        late = overtaken(self._versions(record.dataset), record)
+        lost = f", and {late.leaves} leave(s) it" if late is not None else ""
+        old = f"{now.version_id} ({self._documents(now):,} documents)"
+        return record.version_id, f"{new} in the place of {old}{lost}."
+
+    def approve(
+        self,
+        version: str | None,
+        dataset: str | None = None,
+        *,
+        who: str = "",
+        note: str = "",
+        anyway: bool = False,
+    ) -> str:
+        """Let a version that waits for a person become current; return its id.
+
+        An increment is published and moves no pointer. A version that was rejected may be approved after all,
+        if it is named. One that was overtaken would take documents away: it is refused.
+
+        Args:
+            version: id or its start; None for the newest one that waits and was not overtaken.
+            dataset: of this data set.
+            who: who decides; default the user of the operating system.
+            note: why, for people.
+            anyway: whether an overtaken one, which must be named, may become current.
+
+        Raises:
+            ConfigError: no version waits, or not this one.
+            VersionError: no such version, it was overtaken, or its files are damaged or gone.
+        """
+        record, now = self._to_approve(version, dataset, anyway)
+        return self._approve(record, now, who, note)
 
     def reject(
         self, version: str | None, dataset: str | None = None, *, who: str = "", note: str = ""
@@ -73,7 +102,7 @@ class VersionBook(VersionShelf):
                 raise ConfigError("no version waits for approval; `dataflow versions list` shows them all")
             record = waiting[0]
         else:
-            record = self._find(version, dataset, exactly=True)
+            record = self._find(version, dataset)
         if record.state in (REJECTED, REMOVED):
             raise ConfigError(f"{record.version_id} can't be rejected, it was {record.state.lower()} before")
         current = self._state.current(record.dataset)
@@ -99,7 +128,7 @@ class VersionBook(VersionShelf):
             VersionError: no such version, its files are damaged or gone, nobody has approved it, or it is an
                 increment.
         """
-        record = self._find(version, dataset, exactly=True)
+        record = self._find(version, dataset)
         if record.is_increment:
             raise VersionError(f"{record.version_id} can't become current, {why_not(record)}")
         if record.state == REJECTED:
@@ -116,20 +145,88 @@ class VersionBook(VersionShelf):
         self._refresh(record.dataset, record.version_id)
         return record.version_id
 
-    def _approve(self, record: VersionRecord, who: str, note: str) -> str:
+    def _to_approve(
+        self, version: str | None, dataset: str | None, anyway: bool
+    ) -> tuple[VersionRecord, VersionRecord | None]:
+        """The version, and the one that was current when it was found fit to take its place."""
+        if version is None:
+            return self._newest_waiting(dataset, anyway)
+        record = self._find(version, dataset)
+        if shown(record.state, record.is_current) not in (SHOWN_WAITING, REJECTED):
+            raise ConfigError(f"{record.version_id} doesn't wait for approval, {why_not(record)}")
+        versions = self._versions(record.dataset)
+        late = overtaken(versions, record)
+        if late is not None and not anyway:
+            raise VersionError(self._refusal(late))
+        return record, _current(versions)
+
+    def _newest_waiting(
+        self, dataset: str | None, anyway: bool
+    ) -> tuple[VersionRecord, VersionRecord | None]:
+        if anyway:
+            raise ConfigError("--anyway: name the version that is to become current all the same")
+        versions = self._versions(dataset)
+        waiting = [v for v in versions if shown(v.state, v.is_current) == SHOWN_WAITING]
+        late = []
+        for record in waiting:
+            beside = [v for v in versions if v.dataset == record.dataset]
+            found = overtaken(beside, record)
+            if found is None:
+                return record, _current(beside)
+            late.append(found)
+        if late:
+            told = "; ".join(f"{one.version.version_id} was {one.told}" for one in late)
+            raise ConfigError(
+                f"no version waits that can become current without loss: {told}; name one, and"
+                " `dataflow versions approve` says what to do instead"
+            )
+        raise ConfigError("no version waits for approval; `dataflow versions list` shows them all")
+
+    def _refusal(self, late: Overtaken) -> str:
+        """Why an overtaken version is not approved, and what to do instead."""
+        from dataflow_ops.pipeline.overtaken_days import missing_files
+
+        name, by = late.version.version_id, late.by.version_id
+        lines = [
+            f"{name} was {late.told}: approved now, {late.leaves} would leave the current version, and"
+            f" {self._documents(late.by):,} documents would become {self._documents(late.version):,}."
+        ]
+        if late.version.mode == INCREMENT and missing_files(self._state, self._chunks, late) == 0:
+            lines.append(f"{by} has read all its files since: dataflow versions reject {name}")
+        else:
+            lines.append(f"Do this instead: {late.instead}")
+        return "\n".join([*lines, f"To make it current all the same: {late.anyway}"])
+
+    def _documents(self, record: VersionRecord) -> int:
+        return int(self._manifest(record)["totals"]["documents"])
+
+    @property
+    def _chunks(self) -> ChunkStore:
+        return ChunkStore(self._blobs)
+
+    def _approve(self, record: VersionRecord, now: VersionRecord | None, who: str, note: str) -> str:
         if record.is_increment:
             self._check(record, "be published")
             self._state.set_version_state(
                 record.dataset, record.version_id, PUBLISHED, events.APPROVED, who or getpass.getuser(), note
             )
         else:
-            self._make_current(record, events.APPROVED, who, note)
+            # Its files are checked for long: what became current meanwhile would leave unseen.
+            self._make_current(record, events.APPROVED, who, note, now.version_id if now else None)
+            self._supersede(record, who)
         run = self._state.get_run(record.run_id)
         if run is not None and run.state == "AWAITING_APPROVAL":
             dead = self._state.count_dead_letters("error", run_id=record.run_id)
             self._state.set_run_state(record.run_id, "approve_with_dead" if dead else "approve", "")
         self._refresh(record.dataset, record.version_id)
         return record.version_id
+
+    def _supersede(self, record: VersionRecord, who: str) -> None:
+        """What still waits of a day that was run again waits no longer."""
+        if record.mode == INCREMENT:
+            from dataflow_ops.pipeline.overtaken_days import supersede
+
+            supersede(self._state, self._blobs, record, who or getpass.getuser())
 
     def _builds_on(self, record: VersionRecord, below: VersionRecord) -> bool:
         chain = records_below(self._state.versions(record.dataset), record.version_id)
@@ -148,13 +245,18 @@ class VersionBook(VersionShelf):
         if code:
             raise VersionError(f"{record.version_id} is damaged and can't {become}:\n{output}")
 
-    def _make_current(self, record: VersionRecord, action: str, who: str, note: str) -> None:
+    def _make_current(
+        self, record: VersionRecord, action: str, who: str, note: str, instead_of: str | None = None
+    ) -> None:
         self._check(record, "become current")
         before = self._state.current(record.dataset)
         if record.state == REJECTED:
             # A kill before the pointer moves leaves it waiting: nobody has let it become current yet.
             self._state.set_version_state(record.dataset, record.version_id, WAITING)
-        self._state.set_current(record.dataset, record.version_id, who or getpass.getuser(), action, note)
+        person = who or getpass.getuser()
+        self._state.set_current(
+            record.dataset, record.version_id, person, action, note, instead_of=instead_of
+        )
         if record.state != PUBLISHED:
             self._state.set_version_state(record.dataset, record.version_id, PUBLISHED)
         mirror = {"dataset": record.dataset, "version": record.version_id, "manifest": record.manifest_uri}
@@ -170,3 +272,7 @@ class VersionBook(VersionShelf):
         run = self._state.get_run(record.run_id)
         waits = self._waits(record)
         refresh_report(self._blobs, record, "" if run is None else run.state, [waits] if waits else [])
+
+
+def _current(versions: Sequence[VersionRecord]) -> VersionRecord | None:
+    return next((v for v in versions if v.is_current), None)

@@ -9,7 +9,7 @@ import pytest
 
 from dataflow_ops.pipeline import compact as module
 from tests.cli.conftest import Dataflow
-from tests.pipeline.compacting import chain, current
+from tests.pipeline.compacting import chain, current, once
 from tests.pipeline.growing import TEXTS, Growing, first_day
 
 
@@ -83,7 +83,21 @@ def test_interrupted_it_says_a_command_that_goes_on_with_the_same_version(
     assert run["detail"] == told
     done = dataflow(*shlex.split(line)[1:], "--workers", 0, "--json").json
     assert (done["state"], done["from"][-1]) == ("AWAITING_APPROVAL", named)
-    assert f"dataflow versions approve --home {made.home} {done['version']}" in done["message"]
+    assert f"dataflow versions approve --home {made.home} {done['version']} --anyway" in done["message"]
+
+
+def test_after_a_kill_the_status_names_the_command_that_goes_on(dataflow: Dataflow, tmp_path: Path) -> None:
+    made = chain(tmp_path)
+    newest = current(made)
+    marker = tmp_path / "killed"
+    once(made.home, -9, kill="before publish pack", marker=str(marker))
+    line = f"dataflow versions compact --home {made.home} {newest}"
+    assert (
+        f"its process is gone); the same `{line}` goes on from here"
+        in (dataflow("status", "--home", made.home, "--json").json["sentence"])
+    )
+    done = dataflow(*shlex.split(line)[1:], "--workers", 0, "--json").json
+    assert (done["current"], done["from"][-1]) == (True, newest)
 
 
 def test_after_a_rollback_behind_it_it_says_how_to_make_it_current(

@@ -54,9 +54,11 @@ def test_each_data_set_can_be_asked_for(dataflow: Dataflow, two: Path, job: Path
     version = dataflow("versions", "show", "--dataset", name, "--home", two, "--json").json["version"]
     assert version in report
     start = version[:3]
-    assert dataflow("report", start, "--home", two).out == report, "the current one of those that fit"
-    both = dataflow("versions", "rollback", start, "--home", two)
-    assert (both.code, "fits several versions" in both.err) == (1, True)
+    for command in (("report",), ("versions", "show"), ("versions", "verify"), ("versions", "rollback")):
+        both = dataflow(*command, start, "--home", two)
+        assert (both.code, "fits several versions" in both.err) == (1, True)
+    both = dataflow("diff", start, version, "--home", two)
+    assert (both.code, f"'{start}' fits several versions; there are" in both.err) == (1, True)
 
 
 def test_letters_say_whose_they_are_and_how_many_are_not_shown(

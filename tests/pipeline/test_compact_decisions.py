@@ -70,15 +70,36 @@ def test_what_became_current_meanwhile_stays_and_a_person_is_asked(tmp_path: Pat
     done = compacted(made, hooks=At("before pointer publish", full))
     assert (done.state, done.current) == ("AWAITING_APPROVAL", False)
     assert "is current now" in done.message
+    assert f"all the same: dataflow versions approve {done.version_id} --anyway" in done.message
     assert "-full-" in current(made)
     with VersionBook(open_home(made.home, create=False)) as book:
         [row] = [v for v in book.list() if v["version"] == done.version_id]
         assert (row["state"], row["current"]) == ("WAITING", False)
         assert "is current now" in row["waits"]
-        book.approve(done.version_id, who="li")
+        with pytest.raises(VersionError, match="Do this instead: dataflow versions compact"):
+            book.approve(done.version_id, who="li")
+        book.approve(done.version_id, who="li", anyway=True)
     assert current(made) == done.version_id
     made.verify(done.version_id)
     assert made.fates(done.version_id) == made.fates(old)
+
+
+def test_what_a_person_approved_instead_stays_and_the_way_back_is_a_rollback(tmp_path: Path) -> None:
+    made = chain(tmp_path)
+    old = current(made)
+    done = compacted(made)
+    waits = made.run(date="2026-11-05", set=["output.version=h"], promote=False)
+    with VersionBook(open_home(made.home, create=False)) as book:
+        assert book.approve(None, who="li") == waits.version_id
+        again = compacted(made, old)
+        assert (again.version_id, again.state, again.current) == (done.version_id, "SUCCEEDED", False)
+        with made.state() as state:
+            run = state.get_run(again.run_id)
+        assert run is not None
+        assert run.state == "SUCCEEDED"
+        told = f"all the same: dataflow versions rollback {done.version_id}"
+        assert again.message.endswith(told)
+        assert book.rollback(done.version_id) == done.version_id
 
 
 def test_an_older_version_by_its_name_makes_one_that_waits(tmp_path: Path) -> None:
@@ -133,6 +154,7 @@ def test_maintenance_does_it_when_the_job_says_so(tmp_path: Path) -> None:
     made.put("fresh.md", TEXTS[40])
     day = made.day(5)
     assert maintain(home, dry_run=True, log=told.append)["compacted"] == [day.version_id]
+    assert f"version {day.version_id}, which builds on 4 days: would be compacted" in told
     assert current(made) == day.version_id != old
     assert maintain(home, log=told.append)["compacted"] == [day.version_id]
     assert "-compact-" in current(made)

@@ -187,6 +187,9 @@ def test_for_people(product: Product) -> None:
     assert said.code == 0, said.err
     assert "16 x 8 (job)" in said.out
     assert "█" in said.out
+    heads = next(line for line in said.out.splitlines() if line.startswith("      16 x 8")).split("  ")
+    assert heads[-1] == "job: 16 x 8"
+    assert len({head for head in heads if head}) == len([head for head in heads if head])
     assert said.out.rstrip().splitlines()[-1].startswith(("Keep ", "Take "))
 
 

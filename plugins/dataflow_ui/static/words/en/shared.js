@@ -85,6 +85,7 @@ export default {
   "said.queued_approval": "not started: full runs take turns, and the version of {run} waits for approval",
   "said.queued_behind": "not started: full runs take turns, and {run} has not ended",
   "said.not_started": "not started: the run appears here when its first task begins",
+  "said.overtaken": "{version} was overtaken: {current} became current without it, and to approve it would take {lost} out of the current version. Do this instead: {instead}. To make it current all the same: {anyway}",
   "said.query_empty": "say what to look for: a document id, a URL, or a text",
   "said.query_long": "the text has {length} characters; paste {most} at most",
   "said.rejected": "{version} is rejected.",

@@ -80,6 +80,7 @@ export default {
   "said.queued_approval": "尚未开始：全量运行依次执行，{run} 的版本正在等待批准。",
   "said.queued_behind": "尚未开始：全量运行依次执行，{run} 尚未结束。",
   "said.not_started": "尚未开始：第一个任务开始后，此处即显示该运行。",
+  "said.overtaken": "{version} 已被超越：{current} 在不含它的情况下成为当前版本，批准它会使 {lost} 退出当前版本。请改为执行：{instead}。若仍要使它成为当前版本：{anyway}",
   "said.query_empty": "请输入要查找的内容：文档编号、网址或正文。",
   "said.query_long": "正文有 {length} 个字符，最多可粘贴 {most} 个。",
   "said.rejected": "已否决 {version}。",
