@@ -6,9 +6,9 @@ from typing import Final
 
 BYTES_EACH: Final = 4 * 2**20
 """Input that pays for one process. To start it costs 1 s of CPU and more (imports, compiled kernels); so much
-Markdown takes .7 s from parse to export, and other formats more. Whole runs over Markdown on two busy cores
-took, with 0, 1 and 2 workers: .15 MB 3.2, 4.2 and 5.2 s of CPU, 4 MB 4.8, 5.1 and 6.6, 16 MB 5.9, 6.5 and
-7.8."""
+Markdown takes about as long from parse to export, other formats longer. Whole runs over Markdown on two busy
+cores took, with 0, 1 and 2 workers: .15 MB 3.2, 4.2 and 5.2 s of CPU, 4 MB 4.8, 5.1 and 6.6, 16 MB 5.9, 6.5
+and 7.8."""
 
 
 def workers_for(size: int, cores: int) -> int:

@@ -146,7 +146,10 @@ def test_a_home_without_airflow_says_nothing_of_it(dataflow: Dataflow, own: Path
     shutil.rmtree(own / "stack")
     version = rejected(dataflow, own)
     said = dataflow("versions", "approve", version, "--home", own)
-    assert said.out == f"Current version: {version}\n"
+    beforehand, current = said.out.splitlines()
+    assert beforehand.startswith(f"{version} (")
+    assert beforehand.endswith(" documents) becomes current; none was before.")
+    assert current == f"Current version: {version}"
     assert "nobody to tell" in dataflow("versions", "announce", "--home", own).out
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dataflow_ops.console.dags import Consumer
+from dataflow_ops.console.today import today
 from dataflow_ops.console.versions_view import decide, report_text, timeline
 from dataflow_ops.errors import ConfigError, VersionError
 from dataflow_ops.pipeline.home import open_home
@@ -116,6 +117,23 @@ def test_approve_reject_and_rollback_say_who_and_why(product: Product, state: St
     assert (rows[second]["before"], rows[second]["drift_against"]) == (product.version, product.version)
     states = {row["version"]: row["state"] for row in found["versions"]}
     assert states == {refused: "REJECTED", second: "PUBLISHED", product.version: "PUBLISHED"}
+
+
+def test_an_overtaken_version_is_refused_with_what_to_do_instead(product: Product, state: StateStore) -> None:
+    waiting = another(product)
+    newer = another(product, 201)
+    assert decide(product.home, state, "approve", "tiny", newer, who="Li")["current"] == newer
+    with pytest.raises(VersionError, match="was overtaken") as told:
+        decide(product.home, state, "approve", "tiny", waiting, who="Li")
+    assert told.value.said is not None
+    code, values = told.value.said
+    assert (code, values["version"], values["current"]) == ("overtaken", waiting, newer)
+    assert (values["lost"], values["instead"]) == (newer, "dataflow run JOB")
+    assert values["anyway"] == f"dataflow versions approve {waiting} --anyway"
+    row = next(v for v in timeline(product.home, state, "tiny")["versions"] if v["version"] == waiting)
+    assert row["waits"][-1] == f"overtaken by {newer}, which doesn't hold it"
+    (decision,) = today(product.home, state)["datasets"][0]["decisions"][:1]
+    assert (decision["version"], decision["reasons"]) == (waiting, row["waits"])
 
 
 def test_decisions_need_a_whole_id_and_a_version_that_stands_so(product: Product, state: StateStore) -> None:
