@@ -184,16 +184,18 @@ class Approval(ApprovalOperator):
 
 
 def drift_of(home: str, version: str) -> list[dict[str, Any]]:
-    """What moved against the last full version, as its report says; none where it has no report."""
-    import json
-
+    """What moved against the last full version, as its report says; none where it has no report, or a damaged
+    one, which the task's log tells.
+    """
     from dataflow_ops.pipeline.home import open_home
+    from dataflow_ops.pipeline.report_file import log, read_report
     from dataflow_ops.storage.opening import open_store
 
-    blobs = open_store(open_home(Path(home), create=False).root)
-    uri = f"versions/{version}/report.json"
-    found = {} if blobs.stat(uri) is None else json.loads(blobs.read(uri))
-    return list(found.get("drift", []))
+    report, wrong = read_report(open_store(open_home(Path(home), create=False).root), version)
+    if wrong:
+        log.warning("%s: what moved is not known", wrong)
+    found: list[dict[str, Any]] = (report or {}).get("drift") or []
+    return found
 
 
 def question(

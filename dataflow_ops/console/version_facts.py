@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from dataflow_ops.errors import CorruptOutput
+from dataflow_ops.pipeline.report_file import read_report, report_uri
 from dataflow_ops.state.records import VersionRecord
 from dataflow_ops.storage.opening import Root, open_store
 
@@ -79,16 +80,18 @@ Drifts = tuple[Mapping[str, Any], ...]
 def drift_of(root: Root, version_id: str) -> tuple[Drifts | None, str | None]:
     """How far a version moved by its report, and from which one; None where that isn't known.
 
-    A version without a report has no drift; an older report doesn't say what it was compared with.
+    A version without a report, or with a damaged one, has no drift that is known; an older report doesn't say
+    what it was compared with.
     """
-    uri = f"versions/{version_id}/report.json"
-    there = open_store(root).stat(uri)
-    return (None, None) if there is None else _drift(root, uri, *there)
+    there = open_store(root).stat(report_uri(version_id))
+    return (None, None) if there is None else _drift(root, version_id, *there)
 
 
 @lru_cache(maxsize=512)
-def _drift(root: Root, uri: str, size: int, mtime_ns: int) -> tuple[Drifts, str | None]:
+def _drift(root: Root, version_id: str, size: int, mtime_ns: int) -> tuple[Drifts | None, str | None]:
     """By what tells one writing of the file from the next."""
     del size, mtime_ns
-    found = json.loads(open_store(root).read(uri))
+    found, _ = read_report(open_store(root), version_id)
+    if found is None:
+        return None, None
     return tuple(found.get("drift") or ()), found.get("drift_against")

@@ -11,12 +11,13 @@ from typing import Any
 
 from dataflow_ops.engine.faults import told_plainly
 from dataflow_ops.engine.runner import TaskOutcome
-from dataflow_ops.errors import ConfigError, DataFlowError, SourceChanged
+from dataflow_ops.errors import ConfigError, SourceChanged
 from dataflow_ops.job_file import load_job
 from dataflow_ops.pipeline.ahead import nothing_to_do
 from dataflow_ops.pipeline.driver import RunFailed, RunPaused, StepReport
+from dataflow_ops.pipeline.ending import end_failed, opening
 from dataflow_ops.pipeline.flow import STEPS, partitions, steps_until
-from dataflow_ops.pipeline.home import open_home
+from dataflow_ops.pipeline.home import Home, open_home
 from dataflow_ops.pipeline.ordered import is_ordered
 from dataflow_ops.pipeline.parent_anew import find_parent_anew
 from dataflow_ops.pipeline.session import Session, create_run, data_date_of
@@ -134,7 +135,7 @@ def start_run(
         found = dry_run_of(settings, until, mode=mode, data_date=date, home_path=home_path)
         return _looked(run_id, until, promote or not overrides, found, log)
     home = open_home(home_path, patience_s=PATIENCE_S)
-    with _once_more(home.state_url, run_id):
+    with _once_more(home.state_url, run_id, log):
         run_id = create_run(
             home,
             settings,
@@ -147,13 +148,13 @@ def start_run(
             origin=origin,
             urgent=urgent,
         )
-        find_parent_anew(home, run_id, log)
-        session = Session(home, run_id, 0, LogReporter(log), discover=True)
-    with session:
+        with opening(home, run_id, log):
+            find_parent_anew(home, run_id, log)
+            opened = Session(home, run_id, 0, LogReporter(log), discover=True)
+    with opened as session, _end_recorded(session):
         session.begin()
-        with _end_recorded(session):
-            session.discover()
-            idle = nothing_to_do(session, until)
+        session.discover()
+        idle = nothing_to_do(session, until)
         numbers, chunks = session.driver.numbers(), session.driver.chunk_ids()
         size_of_input = session.driver.input_bytes()
     bundles: dict[str, int] = {}
@@ -167,7 +168,7 @@ def start_run(
 
 
 @contextmanager
-def _once_more(state_url: str, run_id: str) -> Iterator[None]:
+def _once_more(state_url: str, run_id: str, log: Log) -> Iterator[None]:
     """A run that succeeded and was cleared runs until it has ended anew. What goes wrong now, also while
     settings and sources are looked at, must not hide behind how it ended before.
     """
@@ -179,8 +180,8 @@ def _once_more(state_url: str, run_id: str) -> Iterator[None]:
         state.set_run_state(run_id, "again", "")
         try:
             yield
-        except DataFlowError as e:
-            state.set_run_state(run_id, "fail", f"{type(e).__name__}: {e}")
+        except Exception as e:
+            end_failed(state, run_id, e, log)
             raise
 
 
@@ -204,7 +205,7 @@ def run_bundle(
         DataFlowError: a systemic fault; the run is FAILED until somebody tries again.
     """
     home = open_home(home_path, create=False, patience_s=PATIENCE_S)
-    with Session(home, bundle["run_id"], 0, LogReporter(log)) as session:
+    with _opened(home, bundle["run_id"], log) as session:
         if step not in steps_until(bundle["until"]):
             log(f"{step}: left out, the run stops after layer '{bundle['until']}'")
             return {"step": step, "tasks": 0, "skipped": 0}
@@ -213,12 +214,11 @@ def run_bundle(
             session.driver.take_up()
             if is_ordered(step):
                 session.settle_parent()
-        everything = partitions(step, session.driver.numbers(), session.driver.chunk_ids())
-        mine = everything[bundle["index"] :: bundle["of"]]
-        share = session.driver.input_bytes() * len(mine) // max(1, len(everything))
-        # One partition has a process too: it stands back for urgent runs, which this one does not.
-        session.pool.resize(min(cores, len(mine)) if share > WORTH_A_PROCESS else 0)
-        with _end_recorded(session):
+            everything = partitions(step, session.driver.numbers(), session.driver.chunk_ids())
+            mine = everything[bundle["index"] :: bundle["of"]]
+            share = session.driver.input_bytes() * len(mine) // max(1, len(everything))
+            # One partition has a process too: it stands back for urgent runs, which this one does not.
+            session.pool.resize(min(cores, len(mine)) if share > WORTH_A_PROCESS else 0)
             report = session.driver.run_step(step, mine)
     counts = report.counts
     return {
@@ -250,7 +250,7 @@ def finish_run(
     from dataflow_ops.pipeline.finish import finish
 
     home = open_home(home_path, create=False, patience_s=PATIENCE_S)
-    with Session(home, run_id, 0, LogReporter(log)) as session, _end_recorded(session):
+    with _opened(home, run_id, log) as session, _end_recorded(session):
         _refuse_cancelled(session)
         result = finish(session, until=until, promote=promote)
         row = session.row
@@ -269,6 +269,11 @@ def finish_run(
         "dead_letters": result.facts.get("dead_letters", 0),
         "base": result.facts.get("base", ""),
     }
+
+
+def _opened(home: Home, run_id: str, log: Log) -> Session:
+    with opening(home, run_id, log):
+        return Session(home, run_id, 0, LogReporter(log))
 
 
 def _refuse_cancelled(session: Session) -> None:
@@ -295,6 +300,6 @@ def _end_recorded(session: Session) -> Iterator[None]:
             f"{e}; clear task 'start' of this run with everything downstream: the sources are listed"
             " again, and what is done is skipped"
         ) from e
-    except DataFlowError as e:
+    except Exception as e:
         session.end_failed(e)
         raise

@@ -21,6 +21,7 @@ from dataflow_ops.pipeline.compact_plan import Group
 from dataflow_ops.pipeline.compact_settle import CURRENT, settle_compaction
 from dataflow_ops.pipeline.compact_steps import Work, build_compaction
 from dataflow_ops.pipeline.driver import Reporter
+from dataflow_ops.pipeline.ending import opening
 from dataflow_ops.pipeline.facts import Facts
 from dataflow_ops.pipeline.flow import COMPACTION
 from dataflow_ops.pipeline.home import Home, open_home
@@ -127,24 +128,26 @@ def drive_compaction(
     Raises:
         DataFlowError: see :func:`compact`; the run is FAILED, and the next call goes on.
     """
-    with Session(home, run_id, 0, reporter, hooks=hooks, tuning=tuning) as session:
+    with opening(home, run_id, reporter.note):
+        opened = Session(home, run_id, 0, reporter, hooks=hooks, tuning=tuning)
+    with opened as session:
         flag = session.state.paused(run_id, session.settings.dataset.id)
         if flag is not None:
             session.state.settle_pause(run_id)
             return _paused(session, flag.who, flag.why)
-        work = Work(session.context)
-        session.pool = Pool(session.context, build_compaction, workers)
-        session.driver = CompactDriver(
-            session.context,
-            build_compaction(session.context),
-            session.state,
-            session.chunks,
-            session.pool,
-            reporter,
-            work=work,
-        )
-        session.begin()
         try:
+            work = Work(session.context)
+            session.pool = Pool(session.context, build_compaction, workers)
+            session.driver = CompactDriver(
+                session.context,
+                build_compaction(session.context),
+                session.state,
+                session.chunks,
+                session.pool,
+                reporter,
+                work=work,
+            )
+            session.begin()
             with Turn(session.state, session.row, reporter.note) as turn:
                 # Days wait meanwhile: one that built on the old version would find another one current.
                 turn.take()
@@ -158,7 +161,7 @@ def drive_compaction(
             with suppress(DataFlowError):
                 session.end("FAILED", INTERRUPTED.format(version=_of(session)))
             raise
-        except (DataFlowError, OSError) as met:
+        except Exception as met:
             session.end_failed(met)
             raise
 

@@ -10,6 +10,7 @@ from dataflow_ops.pipeline.bundles import LogReporter
 from dataflow_ops.pipeline.chain import records_below
 from dataflow_ops.pipeline.home import Home
 from dataflow_ops.pipeline.session import parse_job_text
+from dataflow_ops.pipeline.version_states import WAITING
 from dataflow_ops.state.records import COMPACT, VersionRecord
 from dataflow_ops.state.store import StateStore
 
@@ -23,8 +24,9 @@ def long_chains(state: StateStore) -> list[tuple[VersionRecord, int]]:
     """
     found = []
     versions = state.versions()
-    # Where somebody went back to a version that was compacted, that stays as it is.
-    compacted = {(v.dataset, v.base) for v in versions if v.is_compact}
+    # Where somebody went back to a version that was compacted, that stays as it is. One that waits was never
+    # current: its compaction was killed or overtaken, and goes on.
+    compacted = {(v.dataset, v.base) for v in versions if v.is_compact and v.state != WAITING}
     for record in versions:
         if not record.is_current or (record.dataset, record.version_id) in compacted:
             continue

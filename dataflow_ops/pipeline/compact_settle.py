@@ -59,7 +59,7 @@ def settle_compaction(session: Session, made: Published, chain: Sequence[str]) -
     mirror = {"dataset": dataset, "version": name, "manifest": made.manifest_uri}
     session.chunks.blobs.put(f"versions/current_{dataset}.json", canonical_json(mirror), replace=True)
     replaced = next(v for v in state.versions(dataset) if v.version_id == old)
-    refresh_report(session.chunks.blobs, replaced)
+    refresh_report(session.chunks.blobs, replaced, note=session.driver.reporter.note)
     return CURRENT, ""
 
 

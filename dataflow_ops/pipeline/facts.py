@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,9 +19,11 @@ from dataflow_ops.layers.export.manifest import (
     build_manifest,
     files_digest,
 )
+from dataflow_ops.observe.drift import compare
 from dataflow_ops.pipeline.chain import chain_of, index_entry, index_of, indexed_outputs
 from dataflow_ops.pipeline.days import last_full
 from dataflow_ops.pipeline.flow import STEP_NAMES
+from dataflow_ops.pipeline.report_file import UNFIT, read_report, unfit
 from dataflow_ops.pipeline.session import Session
 from dataflow_ops.pipeline.tombstones import PATH, tombstones_of
 from dataflow_ops.state.records import INCREMENTAL, StepMetrics
@@ -160,10 +161,14 @@ def previous_report(session: Session) -> dict[str, Any] | None:
     last = last_full(session.state, session.settings.dataset.id)
     if last is None or session.row.mode == INCREMENTAL:
         return None
-    uri = f"versions/{last.version_id}/report.json"
-    if session.chunks.blobs.stat(uri) is None:
-        return None
-    found: dict[str, Any] = json.loads(session.chunks.blobs.read(uri))
+    found, wrong = read_report(session.chunks.blobs, last.version_id)
+    if found is not None:
+        try:
+            compare({**found, "version": found["version"]}, found)
+        except UNFIT as e:
+            found, wrong = None, unfit(last.version_id, e)
+    if wrong:
+        session.driver.reporter.note(f"{wrong}: this version is not held against it, its drift is not known")
     return found
 
 

@@ -15,6 +15,7 @@ from dataflow_ops.observe.report_html import render
 from dataflow_ops.pipeline.facts import Facts
 from dataflow_ops.pipeline.look import rule_notes
 from dataflow_ops.pipeline.reader import RunReader
+from dataflow_ops.pipeline.report_file import UNFIT, Note, log, put_aside, read_report, report_uri, unfit
 from dataflow_ops.pipeline.session import Session
 from dataflow_ops.pipeline.version_states import PUBLISHED, WAITING
 from dataflow_ops.state.records import VersionRecord
@@ -108,8 +109,8 @@ def write_report(session: Session, version_id: str, data: Mapping[str, Any]) -> 
         v for v in session.state.versions(session.settings.dataset.id) if v.version_id == version_id
     )
     current = record.is_current
-    there = f"versions/{version_id}/report.json"
-    found = json.loads(blobs.read(there)) if blobs.stat(there) is not None else None
+    note = session.driver.reporter.note
+    found, wrong = read_report(blobs, version_id)
     stands = {
         "version": version_id,
         "state": "AWAITING_APPROVAL" if data["waits"] and not current else data["state"],
@@ -123,10 +124,17 @@ def write_report(session: Session, version_id: str, data: Mapping[str, Any]) -> 
             known = {key: found.get(key) for key in stands}
             if known == stands and blobs.stat(f"versions/{version_id}/report.html") is not None:
                 return
-            new = {**found, **stands}
-        elif current:
+            try:
+                _put(blobs, version_id, {**found, **stands})
+            except UNFIT as e:
+                wrong = unfit(version_id, e)
+            else:
+                return
+        elif current and "drift" in found:
             # Compared with the current version, which it is itself, it would not have moved.
             new["drift"], new["drift_against"] = found["drift"], found.get("drift_against")
+    if wrong:
+        put_aside(blobs, version_id, wrong, "A new one is written, of what this run found.", note)
     _put(blobs, version_id, new)
 
 
@@ -142,26 +150,44 @@ def standing(record: VersionRecord, waits: Sequence[str] = ()) -> dict[str, Any]
 
 
 def refresh_report(
-    blobs: BlobStore, record: VersionRecord, state: str = "", waits: Sequence[str] = ()
+    blobs: BlobStore,
+    record: VersionRecord,
+    state: str = "",
+    waits: Sequence[str] = (),
+    note: Note = log.warning,
 ) -> None:
-    """Let a version's report say how it stands now. One that is gone, or of another format, stays as it is.
+    """Let a version's report say how it stands now.
+
+    One that is gone, or of another format, stays as it is. A damaged one is put aside: what it told can't be
+    found out again without the version's run.
 
     Args:
         blobs: where versions lie.
         record: the version as it is now.
         state: of its run; ``""`` leaves what the report says.
         waits: why a person must look.
+        note: told of a damaged one.
     """
-    there = f"versions/{record.version_id}/report.json"
-    if blobs.stat(there) is None:
-        return
-    found = json.loads(blobs.read(there))
-    new = {**found, **standing(record, waits), **({"state": state} if state else {})}
-    if new != found and found.get("format") == FORMAT:
-        _put(blobs, record.version_id, new)
+    found, wrong = read_report(blobs, record.version_id)
+    if found is not None and found.get("format") == FORMAT:
+        new = {**found, **standing(record, waits), **({"state": state} if state else {})}
+        if new == found:
+            return
+        try:
+            _put(blobs, record.version_id, new)
+        except UNFIT as e:
+            wrong = unfit(record.version_id, e)
+    if wrong:
+        put_aside(
+            blobs,
+            record.version_id,
+            wrong,
+            "report.html stays as it was: see `dataflow versions show`.",
+            note,
+        )
 
 
 def _put(blobs: BlobStore, version_id: str, data: Mapping[str, Any]) -> None:
-    text = json.dumps(data, ensure_ascii=False, indent=1, default=str)
-    blobs.put(f"versions/{version_id}/report.json", text.encode(), replace=True)
-    blobs.put(f"versions/{version_id}/report.html", render(data).encode(), replace=True)
+    text, page = json.dumps(data, ensure_ascii=False, indent=1, default=str), render(data)
+    blobs.put(report_uri(version_id), text.encode(), replace=True)
+    blobs.put(f"versions/{version_id}/report.html", page.encode(), replace=True)

@@ -21,6 +21,7 @@ from dataflow_ops.layers.ingest.sources.sql import ROW_BYTES
 from dataflow_ops.pipeline.build import build_steps
 from dataflow_ops.pipeline.days import in_interval, listing_of
 from dataflow_ops.pipeline.driver import Reporter, RunPaused
+from dataflow_ops.pipeline.ending import opening
 from dataflow_ops.pipeline.finish import Finished, finish
 from dataflow_ops.pipeline.flow import steps_until
 from dataflow_ops.pipeline.home import Home, open_home
@@ -236,15 +237,17 @@ def _drive(
     hooks: Hooks | None,
     tuning: dict[str, object] | None,
 ) -> Finished:
-    with Session(home, run_id, workers or 0, reporter, discover=True, hooks=hooks, tuning=tuning) as session:
+    with opening(home, run_id, reporter.note):
+        opened = Session(home, run_id, workers or 0, reporter, discover=True, hooks=hooks, tuning=tuning)
+    with opened as session:
         flag = session.state.paused(run_id, session.settings.dataset.id)
         if flag is not None:
             session.state.settle_pause(run_id)
             return Finished.paused(run_id, flag.who, flag.why)
         if session.row.state == "RUNNING" and at_work(session.state, run_id):
             reporter.note("Another process is at work on this run; this one takes what is still open.")
-        session.begin()
         try:
+            session.begin()
             with Turn(session.state, session.row, reporter.note) as turn:
                 _run_steps(session, steps_until(until)[1:], workers, turn)
                 turn.keep()
@@ -257,6 +260,6 @@ def _drive(
             with suppress(DataFlowError):  # the same command goes on whatever the run's row says
                 session.end("FAILED", INTERRUPTED)
             raise
-        except (DataFlowError, OSError) as met:
+        except Exception as met:
             session.end_failed(met)
             raise

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, Self
 from zoneinfo import ZoneInfo
 
 from dataflow_ops.engine.context import Hooks, NoHooks, RunContext, owner_is_gone
-from dataflow_ops.engine.faults import plain
 from dataflow_ops.engine.pool import Pool
 from dataflow_ops.engine.runner import give_back
 from dataflow_ops.engine.tidy import tidy
-from dataflow_ops.errors import ConfigError, DataFlowError, IllegalMove, LeaseLost
+from dataflow_ops.errors import ConfigError, IllegalMove, LeaseLost
 from dataflow_ops.job_file import parse_job
 from dataflow_ops.pipeline.build import build_steps
 from dataflow_ops.pipeline.driver import Driver, Reporter
+from dataflow_ops.pipeline.ending import end_failed, end_run
 from dataflow_ops.pipeline.home import Home
 from dataflow_ops.pipeline.parent import base_parts, check_base, refuse_other_ranges, settle
 from dataflow_ops.settings import JobSettings
@@ -146,20 +146,31 @@ class Session(AbstractContextManager["Session"]):
     ) -> None:
         self.home = home
         self.state = StateStore(home.state_url)
+        try:
+            self._open(run_id, workers, reporter, discover, hooks, tuning)
+        except BaseException:
+            self.state.close()
+            raise
+
+    def _open(
+        self,
+        run_id: str,
+        workers: int,
+        reporter: Reporter,
+        discover: bool,
+        hooks: Hooks | None,
+        tuning: dict[str, object] | None,
+    ) -> None:
+        home = self.home
         row = self.state.get_run(run_id)
         if row is None:
-            self.state.close()
             raise ConfigError(f"no run '{run_id}' here; `dataflow runs` lists them")
         self.row = row
         self.settings = parse_job_text(row.settings, run_id)
         blobs = open_store(home.root)
-        try:
-            base = base_parts(self.state, blobs, self.settings)
-            if discover:
-                check_base(self.state, blobs, self.settings)
-        except DataFlowError:
-            self.state.close()
-            raise
+        base = base_parts(self.state, blobs, self.settings)
+        if discover:
+            check_base(self.state, blobs, self.settings)
         self.context = replace(
             RunContext(
                 run_id,
@@ -211,7 +222,7 @@ class Session(AbstractContextManager["Session"]):
                         give_back(
                             self.state, Claim(record.key, record.epoch, record.attempt, record.owner or "")
                         )
-        except DataFlowError as e:
+        except Exception as e:  # noqa: BLE001 - told: it must not hide what ended the run
             self.driver.reporter.note(f"tasks that were cut off could not be given back: {e}")
         finally:
             self.state.close()
@@ -280,25 +291,11 @@ class Session(AbstractContextManager["Session"]):
 
     def end(self, state: str, detail: str = "") -> None:
         """Move the run to where it ended, wherever another process that drove it had left it."""
-        run_id = self.row.run_id
-        try:
-            self.state.set_run_state(run_id, state, detail)
-        except IllegalMove:
-            now = self.state.get_run(run_id)
-            if state == "FAILED" and now is not None and now.state == "CANCELLED":
-                return  # what broke because somebody cancelled it is no news
-            self.state.set_run_state(run_id, "start")
-            self.state.set_run_state(run_id, state, detail)
+        end_run(self.state, self.row.run_id, state, detail)
 
-    def end_failed(self, met: DataFlowError | OSError) -> None:
-        """End the run as failed. What broke it may keep that from being recorded, too: a full disk, a
-        database gone; then it is noted.
-        """
-        e = plain(met)
-        try:
-            self.end("FAILED", f"{type(e).__name__}: {e}")
-        except DataFlowError as again:
-            self.driver.reporter.note(f"the run's end could not be recorded: {plain(again)}")
+    def end_failed(self, met: Exception) -> None:
+        """End the run as failed, see :func:`~dataflow_ops.pipeline.ending.end_failed`."""
+        end_failed(self.state, self.row.run_id, met, self.driver.reporter.note)
 
 
 def parse_job_text(text: str, where: str) -> JobSettings:

@@ -71,7 +71,7 @@ def settle(session: Session, made: Published, promote: bool, waits: Sequence[str
         session.chunks.blobs.put(f"versions/current_{dataset}.json", canonical_json(mirror), replace=True)
         if now is not None and not is_current:
             replaced = next(v for v in state.versions(dataset) if v.version_id == now.version_id)
-            refresh_report(session.chunks.blobs, replaced)
+            refresh_report(session.chunks.blobs, replaced, note=session.driver.reporter.note)
         mine = next(v for v in state.versions(dataset) if v.version_id == made.version_id)
         supersede(state, session.chunks.blobs, mine, run_id)
     elif outcome == INCREMENT:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dataflow_ops.state.versions import INCREMENT, REJECTED, REMOVED
+from dataflow_ops.state.versions import INCREMENT, PUBLISHED, REJECTED, REMOVED
 
 __all__ = [
     "BECAME_CURRENT",
@@ -22,8 +22,6 @@ __all__ = [
     "unreadable",
 ]
 
-PUBLISHED: Final = "PUBLISHED"
-"""It is current, or was once."""
 WAITING: Final = "AWAITING_APPROVAL"
 """Nobody has let it become current yet."""
 SHOWN_WAITING: Final = "WAITING"
@@ -41,7 +39,7 @@ WITH_SET: Final = "it was run with --set"
 def shown(state: str, current: bool) -> str:
     """A version's state for people.
 
-    A kill between the pointer and the version's state leaves a current version marked as waiting.
+    Homes of older releases may have a current version that is marked as waiting.
     """
     if state == WAITING:
         return PUBLISHED if current else SHOWN_WAITING

@@ -257,8 +257,6 @@ class VersionBook(VersionShelf):
         self._state.set_current(
             record.dataset, record.version_id, person, action, note, instead_of=instead_of
         )
-        if record.state != PUBLISHED:
-            self._state.set_version_state(record.dataset, record.version_id, PUBLISHED)
         mirror = {"dataset": record.dataset, "version": record.version_id, "manifest": record.manifest_uri}
         self._blobs.put(f"versions/current_{record.dataset}.json", canonical_json(mirror), replace=True)
         if before is not None and before.version_id != record.version_id:

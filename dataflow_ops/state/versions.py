@@ -149,15 +149,7 @@ class Versions:
                     raise VersionError(f"version {version_id} of {dataset} is needed: {builds} builds on it")
             if action:
                 record_event(connection, self.db, dataset, version_id, action, who, note)
-            connection.execute(
-                sa.update(dataset_version)
-                .where(_v.dataset == dataset, _v.version_id == version_id)
-                .values(state=state)
-            )
-            told = {"version": version_id, "state": state, "run": version.run_id}
-            emit(connection, self.db, "version.state", dataset, told)
-            if state == PUBLISHED and version.state != PUBLISHED:
-                emit(connection, self.db, "version.published", dataset, told)
+            _move(connection, self.db, version, state)
 
     def set_current(
         self,
@@ -169,7 +161,7 @@ class Versions:
         *,
         instead_of: str | None = None,
     ) -> VersionRecord:
-        """Point *current* at a version, with the event for it in one transaction.
+        """Point *current* at a version, which is published with it, and write the event; in one transaction.
 
         Args:
             dataset: which data set.
@@ -235,6 +227,19 @@ class Versions:
             return [_record(row) for row in connection.execute(query)]
 
 
+def _move(connection: sa.Connection, db: Database, version: VersionRecord, state: str) -> None:
+    """Let a version be in another state."""
+    connection.execute(
+        sa.update(dataset_version)
+        .where(_v.dataset == version.dataset, _v.version_id == version.version_id)
+        .values(state=state)
+    )
+    told = {"version": version.version_id, "state": state, "run": version.run_id}
+    emit(connection, db, "version.state", version.dataset, told)
+    if state == PUBLISHED and version.state != PUBLISHED:
+        emit(connection, db, "version.published", version.dataset, told)
+
+
 def _point(connection: sa.Connection, db: Database, dataset: str, version_id: str, who: str) -> VersionRecord:
     version = _known(connection, dataset, version_id)
     if version.state in (REJECTED, REMOVED):
@@ -242,6 +247,9 @@ def _point(connection: sa.Connection, db: Database, dataset: str, version_id: st
         raise VersionError(f"version {version_id} of {dataset} was {was} and can't become current")
     if version.is_increment:
         raise VersionError(f"version {version_id} of {dataset} is an increment and can't become current")
+    if version.state != PUBLISHED:
+        # In one transaction: a version that was current once never looks as if nobody had let it be.
+        _move(connection, db, version, PUBLISHED)
     before = connection.execute(
         sa.select(dataset_current.c.version_id).where(dataset_current.c.dataset == dataset)
     ).scalar()

@@ -20,9 +20,14 @@ from dataflow_ops.pipeline.maintenance import maintain
 from dataflow_ops.pipeline.versions import VersionBook
 from tests.pipeline.compacting import chain, compacted, current, later, once, twin
 from tests.pipeline.growing import TEXTS, Growing
-from tests.pipeline.inside import At, published
+from tests.pipeline.inside import At, Notes, published
 
 pytestmark = pytest.mark.xdist_group("compact")
+
+
+@pytest.fixture(scope="module")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Growing:
+    return chain(tmp_path_factory.mktemp("once"))
 
 
 def test_twice_is_once_and_the_bytes_do_not_depend_on_workers(tmp_path: Path) -> None:
@@ -58,6 +63,59 @@ def test_a_persons_rollback_wins_and_the_day_after_builds_on_the_old_version(tmp
     day = made.day(5)
     assert (day.current, day.facts["base"]) == (True, old)
     assert made.fates(day.version_id) == other.fates(other.day(5).version_id)
+
+
+class Killed(BaseException):
+    """As if the process had died."""
+
+
+def die() -> None:
+    raise Killed
+
+
+def told_to_compact(made: Growing) -> str:
+    """A day more, of a job that wants so long a chain compacted; the version that is current then."""
+    job = made.job.read_text(encoding="utf-8").replace("shards: 2", "shards: 2, compact_after_days: 4")
+    made.job.write_text(job, encoding="utf-8")
+    made.put("fresh.md", TEXTS[40])
+    assert made.day(5).current
+    return current(made)
+
+
+@pytest.mark.parametrize("again", ["compact", "full"])
+def test_a_rollback_from_what_a_kill_left_behind_the_pointer_stays(tmp_path: Path, again: str) -> None:
+    made = chain(tmp_path)
+    old, home = told_to_compact(made), open_home(made.home)
+
+    def go(**more: Any) -> Any:
+        return made.run(date="2026-11-08", **more) if again == "full" else compacted(made, **more)
+
+    with pytest.raises(Killed):
+        go(hooks=At("after pointer publish", die))
+    killed = current(made)
+    assert killed != old
+    with VersionBook(home) as book:
+        assert book.rollback(old, who="li", note="no") == old
+    if again == "compact":
+        assert maintain(home, log=lambda _: None)["compacted"] == []
+    done = go()
+    assert (done.version_id, done.current, current(made)) == (killed, False, old)
+    assert "li chose" in done.message
+    assert f"dataflow versions rollback {killed}" in done.message
+    with VersionBook(home) as book:
+        assert book.rollback(killed) == killed, "as the message says"
+
+
+def test_maintenance_goes_on_with_a_compaction_that_died_before_the_pointer(tmp_path: Path) -> None:
+    made = chain(tmp_path)
+    old = told_to_compact(made)
+    with pytest.raises(Killed):
+        compacted(made, hooks=At("before pointer publish", die))
+    assert current(made) == old
+    assert maintain(open_home(made.home), log=lambda _: None)["compacted"] == [old]
+    assert "-compact-" in current(made)
+    with made.state() as state:
+        assert not state.live_runs()
 
 
 def test_what_became_current_meanwhile_stays_and_a_person_is_asked(tmp_path: Path) -> None:
@@ -228,3 +286,41 @@ def test_orchestrated_days_build_on_a_compacted_version(tmp_path: Path) -> None:
     day = finish_run(made.home, "r", None, promote=True, **quiet)
     assert (day["current"], day["base"]) == (True, done.version_id)
     assert made.fates(day["version"]) == other.fates(other.day(5).version_id)
+
+
+@pytest.mark.parametrize("damage", [b"", b"{not json", b"[1]", b"\xff\xfe", b'{"format": 2}'])
+def test_a_damaged_report_stops_no_compaction_and_no_rollback(made_once: Growing, damage: bytes) -> None:
+    made = twin(made_once, f"report-{len(damage)}")
+    old = current(made)
+    report = made.home / "versions" / old / "report.json"
+    report.write_bytes(damage)
+    notes = Notes()
+    done = compacted(made, notes=notes)
+    assert (done.current, done.state) == (True, "SUCCEEDED")
+    [note] = [n for n in notes.notes if "report.json" in n]
+    assert "quarantine/" in note
+    assert [f.read_bytes() for f in (made.home / "quarantine").rglob("report.json.*")] == [damage]
+    assert not report.exists()
+    report.write_bytes(damage)
+    (report.parent.parent / done.version_id / "report.json").write_bytes(damage)
+    with VersionBook(open_home(made.home)) as book:
+        assert book.rollback(old) == old
+        assert book.reject(done.version_id) == done.version_id
+    assert current(made) == old
+
+
+def test_a_run_makes_its_own_damaged_report_anew_and_tells_of_the_last_ones(made_once: Growing) -> None:
+    made = twin(made_once, "anew")
+    notes = Notes()
+    first = made.run(date="2026-11-08", notes=notes)
+    report = made.home / "versions" / first.version_id / "report.json"
+    whole = json.loads(report.read_bytes())
+    report.write_bytes(b'{"format": 2}')
+    again = made.run(date="2026-11-08", notes=notes)
+    assert (again.version_id, again.current) == (first.version_id, True)
+    now = json.loads(report.read_bytes())
+    assert [now[key] for key in ("shares", "lengths", "stands")] == [
+        whole[key] for key in ("shares", "lengths", "stands")
+    ]
+    assert len([n for n in notes.notes if "report.json" in n and "drift is not known" in n]) == 1
+    assert len([n for n in notes.notes if "report.json" in n and "A new one is written" in n]) == 1

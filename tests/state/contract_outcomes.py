@@ -164,6 +164,17 @@ class OutcomesContract(StoreCase):
         event = [e for e in store.pending_events() if e.topic == "version.current"][-1]
         assert event.payload == {"version": "v2", "before": "v1", "who": "ann"}
 
+    def test_what_becomes_current_is_published_with_it(self, store: StateStore) -> None:
+        store.add_version("web", "v1", "m1", "u", "r1", "AWAITING_APPROVAL")
+        assert store.set_current("web", "v1", "r1").state == "PUBLISHED"
+        assert [v.state for v in store.versions("web")] == ["PUBLISHED"]
+        topics = [e.topic for e in store.pending_events() if e.topic.startswith("version.")]
+        assert topics == ["version.added", "version.state", "version.published", "version.current"]
+        store.add_version("web", "v2", "m2", "u", "r1", "REJECTED")
+        with pytest.raises(VersionError, match="was rejected"):
+            store.set_current("web", "v2", "r1")
+        assert store.versions("web")[0].state == "REJECTED"
+
     def test_rollback(self, store: StateStore) -> None:
         for i in (1, 2, 3, 4):
             store.add_version("web", f"v{i}", f"m{i}", "u", "r1", "PUBLISHED")
