@@ -9,6 +9,7 @@ from typing import Any
 
 from dataflow_ops.engine.tidy import tidy
 from dataflow_ops.errors import ConfigError
+from dataflow_ops.pipeline.compact_dead import end_overtaken
 from dataflow_ops.pipeline.compact_long import compact_long_chains
 from dataflow_ops.pipeline.cooling import AFTER_DAYS, Cooled, cool
 from dataflow_ops.pipeline.garbage import (
@@ -80,6 +81,8 @@ def maintain(
     compacted = compact_long_chains(home, dry_run, log)
     with StateStore(home.state_url) as state:
         temporary = 0 if dry_run else tidy(state, blobs)
+        if not dry_run:
+            end_overtaken(state, log)
         removed, of_versions = remove_versions(state, blobs, keep_versions, dry_run, log)
         runs = forget_runs(state, blobs, grace_s, removed, dry_run)
         tasks = collect_tasks(state, blobs, grace_s, runs, dry_run)
