@@ -79,7 +79,7 @@ def leader_walk(
     members: list[int],
     with_first: list[int],
     agreements: Callable[[list[int], int], I64],
-    similar: Callable[[int, int, int], float],
+    similar: Callable[[int, int, int, bool], float],
     max_leaders: int,
     settled: int = 0,
 ) -> tuple[list[tuple[int, int, float]], int]:
@@ -95,9 +95,10 @@ def leader_walk(
         agreements: equal positions of one member's signature (second) with each of many (first).
         similar: edit similarity of two members, 0.0 below the threshold; negative where both are known to be
             alike to the same better document: nothing is compared then, the member needs no edge here, and is
-            a leader, as it may be the one that a later member is alike to. Its third argument are their
-            signatures' equal positions.
-        max_leaders: cap; a member beyond it is compared as well, and if it matches none stays as it is.
+            spared: a leader beside the others, as it may be the one that a later member is alike to. Its
+            third argument are their signatures' equal positions, its last whether it may spare.
+        max_leaders: cap; a member beyond it is compared as well, and if it matches none stays as it is. As
+            many again may be spared, which takes no leader's place; beyond that all are compared.
         settled: so many of the first members stay whatever comes, and are not held against each other: all
             are leaders, and the others are compared with the ``max_leaders`` likeliest of them.
 
@@ -106,6 +107,7 @@ def leader_walk(
         and, because of the cap, became no leader or were not held against all.
     """
     leaders: list[int] = members[:settled]
+    spared: set[int] = set()
     edges: list[tuple[int, int, float]] = []
     beyond = 0
     for member, of_first in zip(members[settled:], with_first[settled:], strict=True):
@@ -115,14 +117,30 @@ def leader_walk(
             likeliest = np.argsort(-equal, kind="stable").tolist()
             ranked = [(leaders[i], int(equal[i])) for i in likeliest]
         found = 0.0
-        for leader, equal_positions in ranked[:max_leaders]:
-            found = similar(leader, member, equal_positions)
+        own = len(leaders) - len(spared)
+        if own > max_leaders:
+            ranked = _likeliest(ranked, spared, max_leaders)
+        for leader, equal_positions in ranked:
+            found = similar(leader, member, equal_positions, len(spared) < max_leaders)
             if found > 0.0:
                 edges.append((leader, member, found))
             if found != 0.0:
                 break
-        full = len(leaders) - settled >= max_leaders
-        beyond += found == 0.0 and (full or len(leaders) > max_leaders)
-        if found <= 0.0 and not full:
+        full = own - settled >= max_leaders
+        beyond += found == 0.0 and (full or own > max_leaders)
+        if found < 0.0:
+            spared.add(member)
+        if found < 0.0 or (found == 0.0 and not full):
             leaders.append(member)
     return edges, beyond
+
+
+def _likeliest(ranked: list[tuple[int, int]], spared: set[int], most: int) -> list[tuple[int, int]]:
+    """The ``most`` likeliest leaders, and those among them that were spared."""
+    own = 0
+    kept = []
+    for leader, equal in ranked:
+        own += leader not in spared
+        if own <= most or leader in spared:
+            kept.append((leader, equal))
+    return kept

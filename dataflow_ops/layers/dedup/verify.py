@@ -43,7 +43,7 @@ class VerifyStep:
         """Threshold, cap of leaders and what a similarity is."""
         verify = self._settings.dedup.verify
         return {
-            "step": 4,
+            "step": 5,
             **identity.similarity_fingerprint(self._settings),
             "max_leaders": verify.max_leaders,
         }
@@ -169,7 +169,7 @@ class _Walk:
             "leaders_capped": self.beyond,
         }
 
-    def _similar(self, leader: int, member: int, equal: int) -> float:
+    def _similar(self, leader: int, member: int, equal: int, may_spare: bool) -> float:
         """As :func:`leader_walk` asks; a document alike to both says that they belong together.
 
         Should that one not stay in the end, ``confirm`` compares what is then still to be compared. An edge
@@ -180,7 +180,7 @@ class _Walk:
         if known is not None:
             return known
         mine = self._better.get(member)
-        if mine and not mine.isdisjoint(self._better.get(leader, ())):
+        if may_spare and mine and not mine.isdisjoint(self._better.get(leader, ())):
             self._spared.add((leader, member, 0.0))
             return -1.0
         self._ask()

@@ -10,7 +10,8 @@ from dataflow_ops.layers.dedup.compare import Candidates, estimate_bound, leader
 def test_each_member_is_a_leader_matched_or_beyond_the_cap(points: list[int], cap: int, reach: int) -> None:
     """Members are points on a line, similar when near: a leader walk without texts."""
 
-    def similar(a: int, b: int, equal: int) -> float:
+    def similar(a: int, b: int, equal: int, may_spare: bool) -> float:
+        assert may_spare
         assert equal == -abs(points[a] - points[b])
         compared.append((a, b))
         return 1.0 - abs(points[a] - points[b]) / 100 if abs(points[a] - points[b]) <= reach else 0.0
@@ -34,6 +35,44 @@ def test_each_member_is_a_leader_matched_or_beyond_the_cap(points: list[int], ca
     for a, b, _ in edges:
         before = [m for m in leaders[:cap] if m < b]
         assert abs(points[a] - points[b]) == min(abs(points[m] - points[b]) for m in before)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 60), st.booleans()), min_size=1, max_size=40),
+    st.integers(1, 5),
+    st.integers(1, 20),
+)
+def test_who_is_spared_takes_no_leaders_place_and_costs_nobody_a_comparison(
+    members: list[tuple[int, bool]], cap: int, reach: int
+) -> None:
+    """Points on a line; some have a better one in common with whatever leader they meet first."""
+    points = [point for point, _ in members]
+    compared: dict[int, set[int]] = {}
+    spared: list[int] = []
+
+    def similar(a: int, b: int, _: int, may_spare: bool) -> float:
+        assert may_spare == (len(spared) < cap)
+        if may_spare and members[b][1]:
+            spared.append(b)
+            return -1.0
+        compared.setdefault(b, set()).add(a)
+        return float(abs(points[a] - points[b]) <= reach)
+
+    edges, beyond = leader_walk(
+        list(range(len(points))),
+        [-abs(point - points[0]) for point in points],
+        lambda many, one: np.array([-abs(points[m] - points[one]) for m in many]),
+        similar,
+        cap,
+    )
+    matched = {b for _, b, _ in edges}
+    alone = [m for m in range(len(points)) if m not in matched and m not in spared]
+    leaders = {*alone[:cap], *spared}
+    assert len(spared) <= cap
+    assert beyond == max(0, len(alone) - cap), "no alarm where no leader's place was missing"
+    assert {a for a, _, _ in edges} <= leaders
+    for member in alone:
+        assert compared.get(member, set()) == {leader for leader in leaders if leader < member}
 
 
 def test_bound_follows_the_bands() -> None:
@@ -67,8 +106,8 @@ def test_what_need_not_be_compared_leaves_all_together_that_belongs_together(
     def near(a: int, b: int) -> float:
         return float(abs(points[a] - points[b]) <= reach)
 
-    def sparing(a: int, b: int, _: int) -> float:
-        if b not in better.get(a, set()) and better.get(a, set()) & better.get(b, set()):
+    def sparing(a: int, b: int, _: int, may_spare: bool) -> float:
+        if may_spare and b not in better.get(a, set()) and better.get(a, set()) & better.get(b, set()):
             spared.append((a, b))
             return -1.0
         if near(a, b):
@@ -76,7 +115,7 @@ def test_what_need_not_be_compared_leaves_all_together_that_belongs_together(
         return near(a, b)
 
     joined = []
-    for similar in (lambda a, b, _: near(a, b), sparing):
+    for similar in (lambda a, b, _, __: near(a, b), sparing):
         edges: list[tuple[int, int]] = []
         for bucket in buckets:
             likely = lambda many, one: np.array([-abs(points[m] - points[one]) for m in many])  # noqa: E731

@@ -388,3 +388,29 @@ def test_copies_inside_a_crowded_template_are_found() -> None:
     check(outcome, table)
     assert outcome.metrics["leaders_capped"] > 10
     assert set(outcome.removed()) == set(table["doc_id"].to_pylist()[100:130])
+
+
+def test_a_crowd_joined_elsewhere_hides_no_pair_and_raises_no_alarm() -> None:
+    """Copies of one text, with a part in common that it lacks, fill a bucket in which other pairs meet."""
+    rng = random.Random(1)
+
+    def letters(n: int) -> str:
+        return "".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=n))
+
+    def changed(text: str, at: int, n: int) -> str:
+        return text[:at] + letters(n) + text[at + n :]
+
+    best, part = letters(600) + "zz", letters(60)
+    crowd = [changed(part + best[60:600], rng.randrange(60, 540), 30) for _ in range(60)]
+    pairs = []
+    for _ in range(3):
+        one = changed(part + best[60:600], rng.randrange(60, 460), 135)
+        pairs += [one[:599], changed(one, rng.randrange(60, 520), 60)[:598]]
+    table = documents([best, *crowd, *pairs])
+    outcome = Flow(job(verify={"max_leaders": 4})).run([table])
+    check(outcome, table)
+    ids = table["doc_id"].to_pylist()
+    assert outcome.metrics["pairs_spared"] > 4
+    assert outcome.metrics["leaders_capped"] == 0
+    assert set(ids[62::2]) <= set(outcome.removed()), "the second of each pair, however many came before it"
+    assert ids[0] not in outcome.removed()

@@ -196,7 +196,7 @@ def test_a_full_bucket_is_cut_by_length_and_each_part_keeps_its_base() -> None:
 def test_settled_members_are_leaders_from_the_outset() -> None:
     compared = []
 
-    def similar(a: int, b: int, equal: int) -> float:
+    def similar(a: int, b: int, equal: int, may_spare: bool) -> float:
         compared.append((a, b))
         return 0.9 if (a, b) in {(1, 3)} else 0.0
 
