@@ -26,7 +26,7 @@ from dataflow_ops.cli.options import (
     JsonOption,
 )
 from dataflow_ops.errors import ConfigError
-from dataflow_ops.pipeline.pausing import Resumed
+from dataflow_ops.pipeline.pausing import Resumed, resume_line
 
 RunArgument = Annotated[str | None, typer.Argument(metavar="RUN", help="Run; the newest when left out.")]
 OfDataset = Annotated[
@@ -55,7 +55,7 @@ def pause(
         return
     covered = {"run": flag.target, "dataset": f"Every run of {flag.target}", "all": "Every run"}[flag.scope]
     OUT.print(
-        f"{covered} stops within seconds. Go on with: {_resume_line(flag.scope, flag.target)}", markup=False
+        f"{covered} stops within seconds. Go on with: {resume_line(flag.scope, flag.target)}", markup=False
     )
 
 
@@ -86,7 +86,7 @@ def resume(
         return
     if done.held_by is not None:
         told = f"{done.run_id} is still {done.held_by.told}. Go on with: "
-        _say(told + _resume_line(done.held_by.scope, done.held_by.target), done, "PAUSED", as_json)
+        _say(told + resume_line(done.held_by.scope, done.held_by.target), done, "PAUSED", as_json)
         raise typer.Exit(EXIT_PAUSED)
     if done.run is not None and done.origin:
         from dataflow_ops.pipeline.orchestrated import job_is_gone, why_it_stays
@@ -150,7 +150,7 @@ def pauses(home: HomeOption = DEFAULT_HOME, as_json: JsonOption = False) -> None
             row["who"],
             dt.datetime.fromtimestamp(row["since"], dt.UTC).strftime("%Y-%m-%d %H:%M UTC"),
             row["why"],
-            _resume_line(row["scope"], row["target"]),
+            resume_line(row["scope"], row["target"]),
         )
         for row in rows
     ]
@@ -187,10 +187,6 @@ def _meant(run_id: str | None, dataset: str | None, everything: bool) -> tuple[s
     if everything:
         return "all", ""
     return ("run", run_id) if dataset is None else ("dataset", dataset)
-
-
-def _resume_line(scope: str, target: str) -> str:
-    return f"dataflow resume {({'run': target, 'dataset': f'--dataset {target}', 'all': '--all'})[scope]}"
 
 
 def _tell_scope(cleared: bool, scope: str, target: str, as_json: bool) -> None:

@@ -128,7 +128,7 @@ def find_all(
         what = "document id" if by_id else "URL"
         raise ConfigError(
             f"no document of this run has the {what} {key!r}. Ids are 32 hex digits as in the shards'"
-            " column 'id' and in 'dataflow audit'. For a document of another run name that run: --run RUN"
+            " column 'id' and in `dataflow audit`. For a document of another run name that run: --run RUN"
             " ('dataflow versions show VERSION' names the run of a version)."
         )
     return tuple(_trace(chunks, place, rules, frozenset()) for place in places.values())

@@ -15,6 +15,7 @@ from dataflow_ops.engine.faults import told_plainly
 from dataflow_ops.engine.pool import Pool
 from dataflow_ops.errors import ConfigError, DataFlowError, VersionError
 from dataflow_ops.pipeline.chain import records_below, version_named, versions_of
+from dataflow_ops.pipeline.compact_dead import end_overtaken
 from dataflow_ops.pipeline.compact_driver import CompactDriver
 from dataflow_ops.pipeline.compact_manifest import gather_compaction
 from dataflow_ops.pipeline.compact_plan import Group
@@ -27,11 +28,12 @@ from dataflow_ops.pipeline.flow import COMPACTION
 from dataflow_ops.pipeline.home import Home, open_home
 from dataflow_ops.pipeline.ordered import Turn
 from dataflow_ops.pipeline.overtaken import overtaken
+from dataflow_ops.pipeline.pausing import paused_line
 from dataflow_ops.pipeline.publish import damaged_outputs, known_version, publish
 from dataflow_ops.pipeline.session import Session, data_date_of, parse_job_text
 from dataflow_ops.pipeline.tally import RunFailed, RunPaused
 from dataflow_ops.pipeline.version_states import PUBLISHED, REJECTED, SHOWN_WAITING, shown
-from dataflow_ops.state.records import COMPACT, RunRecord, VersionRecord
+from dataflow_ops.state.records import COMPACT, PauseFlag, RunRecord, VersionRecord
 from dataflow_ops.state.store import StateStore
 from dataflow_ops.storage.opening import address
 from dataflow_ops.timing import IntervalSettings, ParentSettings
@@ -109,6 +111,7 @@ def compact(
             if len(chain) == 1:
                 text = f"{record.version_id} stands alone already: there is nothing to put together."
                 return Compacted("SUCCEEDED", "", record.version_id, record.is_current, text)
+            end_overtaken(state, reporter.note, dataset=record.dataset)
             run_id = _create(state, record, _may_be_compacted(chain))
         else:
             run_id = begun.run_id
@@ -134,7 +137,7 @@ def drive_compaction(
         flag = session.state.paused(run_id, session.settings.dataset.id)
         if flag is not None:
             session.state.settle_pause(run_id)
-            return _paused(session, flag.who, flag.why)
+            return _paused(run_id, flag)
         try:
             work = Work(session.context)
             session.pool = Pool(session.context, build_compaction, workers)
@@ -155,8 +158,7 @@ def drive_compaction(
                 turn.keep()
                 return _finish(session, work, facts, groups)
         except RunPaused:
-            flag = session.state.settle_pause(run_id)
-            return _paused(session, *((flag.who, flag.why) if flag else ("somebody", "")))
+            return _paused(run_id, session.state.settle_pause(run_id))
         except KeyboardInterrupt:
             with suppress(DataFlowError):
                 session.end("FAILED", INTERRUPTED.format(version=_of(session)))
@@ -297,8 +299,5 @@ def _finish(session: Session, work: Work, facts: Facts, groups: list[Group]) -> 
     )
 
 
-def _paused(session: Session, who: str, why: str) -> Compacted:
-    reason = f" ({why})" if why else ""
-    run_id = session.context.run_id
-    text = f"Paused by {who}{reason}. Go on with: dataflow resume {run_id}"
-    return Compacted("PAUSED", run_id, message=text)
+def _paused(run_id: str, flag: PauseFlag | None) -> Compacted:
+    return Compacted("PAUSED", run_id, message=paused_line(run_id, flag))

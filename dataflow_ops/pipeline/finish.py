@@ -16,6 +16,7 @@ from dataflow_ops.pipeline.file_lists import close_read_anew
 from dataflow_ops.pipeline.overtaken import overtaken
 from dataflow_ops.pipeline.overtaken_days import days_left_out
 from dataflow_ops.pipeline.parent import check_base
+from dataflow_ops.pipeline.pausing import paused_line
 from dataflow_ops.pipeline.publish import (
     READ_WHOLE,
     SHIPPED,
@@ -31,6 +32,7 @@ from dataflow_ops.pipeline.tally import RunFailed
 from dataflow_ops.pipeline.version_states import INCREMENT, PUBLISHED, REJECTED, WITH_SET
 from dataflow_ops.pipeline.waiting import reasons
 from dataflow_ops.state import version_events as events
+from dataflow_ops.state.records import PauseFlag
 from dataflow_ops.storage.opening import address
 
 SAID_OTHERWISE = ("dead_share", "shortage")
@@ -60,10 +62,9 @@ class Finished:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def paused(cls, run_id: str, who: str, why: str) -> Finished:
+    def paused(cls, run_id: str, flag: PauseFlag | None) -> Finished:
         """A run that stopped at a batch boundary because somebody asked."""
-        reason = f" ({why})" if why else ""
-        return cls(run_id, "PAUSED", message=f"Paused by {who}{reason}. Go on with: dataflow resume {run_id}")
+        return cls(run_id, "PAUSED", message=paused_line(run_id, flag))
 
     def as_json(self) -> dict[str, Any]:
         """For ``--json``."""

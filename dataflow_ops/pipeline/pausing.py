@@ -104,6 +104,31 @@ def pauses(home_path: Path) -> list[dict[str, Any]]:
         ]
 
 
+def resume_line(scope: str, target: str) -> str:
+    """The command that takes a flag back."""
+    return f"dataflow resume {({'run': target, 'dataset': f'--dataset {target}', 'all': '--all'})[scope]}"
+
+
+def paused_line(run_id: str, flag: PauseFlag | None) -> str:
+    """Who paused a run, and how it goes on: a wider flag is taken back first.
+
+    Args:
+        run_id: the run.
+        flag: the narrowest that holds; None where it was taken back a moment ago.
+    """
+    go_on = f"Go on with: {resume_line('run', run_id)}"
+    if flag is None:
+        return f"It was paused. {go_on}"
+    why = f" ({flag.why})" if flag.why else ""
+    if flag.scope == "run":
+        return f"Paused by {flag.who or 'somebody'}{why}. {go_on}"
+    covers = f"all runs of {flag.target}" if flag.scope == "dataset" else "all runs"
+    return (
+        f"Paused by {flag.who or 'somebody'}, with {covers}{why}. Take that back with:"
+        f" {resume_line(flag.scope, flag.target)}\nThen: {resume_line('run', run_id)}"
+    )
+
+
 def progress_of(state: StateStore, run_id: str) -> dict[str, int]:
     """How far a pause has come: ``tasks_paused`` stopped, ``tasks_open`` those and what still runs.
 

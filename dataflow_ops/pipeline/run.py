@@ -243,7 +243,7 @@ def _drive(
         flag = session.state.paused(run_id, session.settings.dataset.id)
         if flag is not None:
             session.state.settle_pause(run_id)
-            return Finished.paused(run_id, flag.who, flag.why)
+            return Finished.paused(run_id, flag)
         if session.row.state == "RUNNING" and at_work(session.state, run_id):
             reporter.note("Another process is at work on this run; this one takes what is still open.")
         try:
@@ -253,9 +253,7 @@ def _drive(
                 turn.keep()
                 return finish(session, until=until, promote=promote or session.row.promote)
         except RunPaused:
-            flag = session.state.settle_pause(run_id)
-            who, why = (flag.who, flag.why) if flag else ("somebody", "")
-            return Finished.paused(run_id, who, why)
+            return Finished.paused(run_id, session.state.settle_pause(run_id))
         except KeyboardInterrupt:
             with suppress(DataFlowError):  # the same command goes on whatever the run's row says
                 session.end("FAILED", INTERRUPTED)

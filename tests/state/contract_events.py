@@ -116,9 +116,10 @@ class EventsContract(StoreCase):
         store.set_version_state("web", "v2", "REJECTED", "rejected", "ann", "bad")
         assert self._said(store, "web")[1:] == [
             "version.approved",
-            "version.current",
             "version.state",
             "version.published",
+            "version.current",
+            "version.state",
             "version.state",
             "version.added",
             "version.published",

@@ -39,6 +39,20 @@ def test_rows_and_metadata() -> None:
     assert (ran.docs[3]["source_record_id"], ran.docs[3]["url"]) == ("3", "http://p.test/")
 
 
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ([b"text"], "bytes (binary)"),
+        ([datetime.date(2024, 1, 1)], "a date"),
+        ([7], "a number"),
+        ([True], "true or false"),
+    ],
+)
+def test_a_text_that_is_no_string_is_told_by_what_it_is(values: list[object], named: str) -> None:
+    (dead,) = parse({"a.parquet": stored(pa.table({"text": values}))}).dead
+    assert dead["message"] == f"'text' must be a string, not {named}"
+
+
 def test_row_group_ranges_give_every_row_once() -> None:
     data = stored(ROWS)
     whole = parse({"a.parquet": data}).docs

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from decimal import Decimal
 from typing import Any, Final
 
 from dataflow_ops.errors import DocumentError, MalformedRecord, UndecodableText
@@ -35,7 +37,10 @@ def load_json(data: bytes) -> Any:
     except RecursionError as e:
         raise MalformedRecord("JSON is nested too deeply") from e
     except ValueError as e:  # an integer of thousands of digits
-        raise MalformedRecord(f"not usable JSON: {e}") from e
+        limit = sys.get_int_max_str_digits()
+        raise MalformedRecord(
+            f"a whole number has more than {limit:,} digits: write it as a string, in quotes"
+        ) from e
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -64,9 +69,20 @@ def as_record(value: Any) -> dict[str, Any]:
 
 
 def type_name(value: object) -> str:
-    """What JSON calls the type of a value."""
-    names = {dict: "an object", list: "an array", str: "a string", bool: "true or false", type(None): "null"}
-    return names.get(type(value), "a number")
+    """What JSON calls the type of a value; one it has no word for (bytes of Parquet, dates) by its own."""
+    names: dict[type, str] = {
+        dict: "an object",
+        list: "an array",
+        str: "a string",
+        bool: "true or false",
+        type(None): "null",
+        int: "a number",
+        float: "a number",
+        Decimal: "a number",
+        bytes: "bytes (binary)",
+    }
+    kind = type(value)
+    return names.get(kind, f"a {kind.__name__}")
 
 
 def record_or_error(data: bytes) -> dict[str, Any] | DocumentError:
