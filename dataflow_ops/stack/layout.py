@@ -72,8 +72,8 @@ class Layout:
 
     @property
     def store(self) -> Path:
-        """The object store's data."""
-        return self.folder / "object-store"
+        """The object store's data: data sets may be there, so they outlive the stack's folder."""
+        return self.home / "object-store"
 
     def log(self, component: str) -> Path:
         """The component's log."""

@@ -131,15 +131,15 @@ def test_a_garbled_body_is_sent_again_and_others_are_not() -> None:
             raise failure(code, status)
         return "done"
 
-    assert tried(lambda: fails("BadDigest", 400, 2), pause_s=0.001) == "done"
+    assert tried(lambda: fails("IncompleteBody", 400, 2), pause_s=0.001) == "done"
     assert len(calls) == 3
     calls.clear()
     with pytest.raises(Exception, match="AccessDenied"):
         tried(lambda: fails("AccessDenied", 403, 9), pause_s=0.001)
     assert len(calls) == 1
     calls.clear()
-    with pytest.raises(Exception, match="BadDigest"):
-        tried(lambda: fails("BadDigest", 400, 99), pause_s=0.001, tries=4)
+    with pytest.raises(Exception, match="IncompleteBody"):
+        tried(lambda: fails("IncompleteBody", 400, 99), pause_s=0.001, tries=4)
     assert len(calls) == 4
 
 
