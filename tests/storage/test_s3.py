@@ -316,11 +316,13 @@ def test_data_outlive_the_server(weed: Weed, monkeypatch: pytest.MonkeyPatch) ->
     store.publish(large.path, "data/b", large.finish())
     before = store.stat("data/b")
     weed.stop()
-    back = threading.Timer(2, weed.start)
-    back.start()
-    # Asked while nobody is there: it is waited for.
-    assert store.read("data/a") == b"kept"
-    back.join()
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(store.read, "data/a")
+        time.sleep(1.5)
+        # Nobody was there when it was asked: it waits. (Here, for the server ends with its thread.)
+        assert not asked.done()
+        weed.start()
+        assert asked.result() == b"kept"
     assert (store.stat("data/a"), store.stat("data/b")) == (known, before)
 
 
