@@ -200,7 +200,7 @@ def _refuse(action: Action, record: VersionRecord, records: Sequence[VersionReco
         raise fault(ConfigError, "bad_state_approve", version=name, stands=stands)
     if action == "approve" and (late := overtaken(records, record)) is not None:
         told = {"current": late.by.version_id, "lost": late.leaves, "instead": late.instead}
-        raise fault(VersionError, "overtaken", version=name, **told, anyway=late.anyway)
+        raise fault(ConfigError, "overtaken", version=name, **told, anyway=late.anyway)
     if action == "reject" and stands in (REJECTED, REMOVED):
         raise fault(ConfigError, "bad_state_reject", version=name, stands=stands)
     if action == "reject" and record.is_current:

@@ -45,8 +45,8 @@ class VersionBook(VersionShelf):
             anyway: whether an overtaken one may become current.
 
         Raises:
-            ConfigError: no version waits, or not this one.
-            VersionError: no such version, or it was overtaken.
+            ConfigError: no version waits, or not this one, or it was overtaken.
+            VersionError: no such version.
         """
         record, now = self._to_approve(version, dataset, anyway)
         if record.is_increment:
@@ -81,8 +81,8 @@ class VersionBook(VersionShelf):
             anyway: whether an overtaken one, which must be named, may become current.
 
         Raises:
-            ConfigError: no version waits, or not this one.
-            VersionError: no such version, it was overtaken, or its files are damaged or gone.
+            ConfigError: no version waits, or not this one, or it was overtaken.
+            VersionError: no such version, or its files are damaged or gone.
         """
         record, now = self._to_approve(version, dataset, anyway)
         return self._approve(record, now, who, note)
@@ -157,7 +157,7 @@ class VersionBook(VersionShelf):
         versions = self._versions(record.dataset)
         late = overtaken(versions, record)
         if late is not None and not anyway:
-            raise VersionError(self._refusal(late))
+            raise ConfigError(self._refusal(late))
         return record, _current(versions)
 
     def _newest_waiting(

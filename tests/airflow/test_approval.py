@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import pytest
 
+from dataflow_ops.errors import ConfigError
 from dataflow_ops.pipeline.versions import open_versions
 from dataflow_ops.state.store import StateStore
 from tests.airflow.hand import ByHand
@@ -135,6 +136,26 @@ def test_approved_it_becomes_current_and_is_told(waiting: ByHand, asked: list[di
     [told] = waiting.told
     assert (told["version"], told["current"], told["mode"]) == (version_of(waiting), True, "full")
     assert waiting.gate()["ending"] == "done_with_dead_letters"
+
+
+def test_one_that_was_overtaken_is_not_approved_in_the_form_either(
+    waiting: ByHand, drifted: tuple[Path, Path], asked: list[dict[str, Any]]
+) -> None:
+    ask(waiting)
+    more = drifted[0].parent / "code" / "more.py"
+    more.write_text("def more(than: int) -> int:\n    return than + 1\n", encoding="utf-8")
+    try:
+        later = ByHand(drifted[0], waiting.home, run_id="later")
+        later.all()
+    finally:
+        more.unlink()
+    with open_versions(waiting.home) as versions:
+        versions.approve(version_of(later))
+    with pytest.raises(ConfigError, match="was overtaken by"):
+        answer(waiting, "Approve")
+    assert state_of(waiting) == "AWAITING_APPROVAL"
+    with open_versions(waiting.home) as versions:
+        assert versions.show(None)["version"] == version_of(later)
 
 
 def test_rejected_it_never_becomes_current(waiting: ByHand, asked: list[dict[str, Any]]) -> None:

@@ -123,7 +123,7 @@ def test_an_overtaken_version_is_refused_with_what_to_do_instead(product: Produc
     waiting = another(product)
     newer = another(product, 201)
     assert decide(product.home, state, "approve", "tiny", newer, who="Li")["current"] == newer
-    with pytest.raises(VersionError, match="was overtaken") as told:
+    with pytest.raises(ConfigError, match="was overtaken") as told:
         decide(product.home, state, "approve", "tiny", waiting, who="Li")
     assert told.value.said is not None
     code, values = told.value.said

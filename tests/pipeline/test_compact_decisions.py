@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dataflow_ops.errors import VersionError
+from dataflow_ops.errors import ConfigError, VersionError
 from dataflow_ops.pipeline import compact
 from dataflow_ops.pipeline.bundles import finish_run, run_bundle, start_run
 from dataflow_ops.pipeline.chain import records_below
@@ -134,7 +134,7 @@ def test_what_became_current_meanwhile_stays_and_a_person_is_asked(tmp_path: Pat
         [row] = [v for v in book.list() if v["version"] == done.version_id]
         assert (row["state"], row["current"]) == ("WAITING", False)
         assert "is current now" in row["waits"]
-        with pytest.raises(VersionError, match="Do this instead: dataflow versions compact"):
+        with pytest.raises(ConfigError, match="Do this instead: dataflow versions compact"):
             book.approve(done.version_id, who="li")
         book.approve(done.version_id, who="li", anyway=True)
     assert current(made) == done.version_id

@@ -62,7 +62,7 @@ def test_an_overtaken_day_is_refused_with_what_to_do_instead(
 ) -> None:
     made, three, four = late
     with book_of(made) as book:
-        with pytest.raises(VersionError, match="overtaken by") as refused:
+        with pytest.raises(ConfigError, match="overtaken by") as refused:
             book.approve(three.version_id)
         said = str(refused.value)
         assert (
@@ -87,7 +87,7 @@ def test_the_command_says_beforehand_what_it_would_do(late: tuple[Growing, Finis
     made, three, four = late
     for named in ((), (three.version_id,)):
         refused = dataflow("versions", "approve", *named, "--home", made.home)
-        assert refused.code != 0
+        assert refused.code == 2
         assert "overtaken by" in refused.err
         assert "becomes current" not in refused.out
     assert current(made) == four.version_id
@@ -118,7 +118,7 @@ def test_the_day_run_again_replaces_the_one_that_waits(late: tuple[Growing, Fini
         event = next(e for e in book.events() if e["action"] == "rejected")
         assert (event["version"], event["who"]) == (three.version_id, again.run_id)
         assert again.version_id in event["note"]
-        with pytest.raises(VersionError, match="overtaken by"):
+        with pytest.raises(ConfigError, match="overtaken by"):
             book.approve(three.version_id)
 
 
@@ -138,7 +138,7 @@ def test_days_that_list_what_was_not_read_bring_it_themselves(tmp_path: Path) ->
     four = day(made, 4, 40, promote=True)
     assert {"2026-11-03/d30.md", "2026-11-04/d40.md"} < made.kept(four.version_id)
     assert four.facts["notes"] == []
-    with book_of(made) as book, pytest.raises(VersionError, match="has read all its files since") as refused:
+    with book_of(made) as book, pytest.raises(ConfigError, match="has read all its files since") as refused:
         book.approve(three.version_id)
     assert f"dataflow versions reject {three.version_id}" in str(refused.value)
 
@@ -151,10 +151,10 @@ def test_a_full_run_behind_it_overtakes_what_waits(tmp_path: Path) -> None:
     full = made.run(date="2026-11-04", promote=True)
     assert (full.current, full.facts["notes"]) == (True, [])
     with book_of(made) as book:
-        with pytest.raises(VersionError, match=rf"{full.version_id} would leave") as refused:
+        with pytest.raises(ConfigError, match=rf"{full.version_id} would leave") as refused:
             book.approve(older.version_id)
         assert "Do this instead: dataflow run JOB\n" in str(refused.value)
-        with pytest.raises(VersionError, match="has read all its files since"):
+        with pytest.raises(ConfigError, match="has read all its files since"):
             book.approve(three.version_id)
 
 
