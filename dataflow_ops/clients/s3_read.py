@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Any, BinaryIO, Final, NamedTuple
 
-from dataflow_ops.clients.s3 import SCHEME, code_of, is_missing, told
-from dataflow_ops.errors import ObjectChanged, ObjectMissing, ObjectStoreAway
+from dataflow_ops.clients.s3 import SCHEME, as_error, code_of, is_missing, told
+from dataflow_ops.errors import ObjectChanged, ObjectMissing
 
 FIRST_AHEAD: Final = 256 << 10
 MOST_AHEAD: Final = 8 << 20
@@ -111,38 +111,55 @@ def read_range(client: Any, bucket: str, key: str, start: int, length: int | Non
     while length is None or len(got) < length:
         had = len(got)
         try:
-            with told(url):
-                end = None if length is None else start + length
-                etag = _take(client, bucket, key, start + had, end, etag, got)
-        except ObjectStoreAway:
-            # What botocore repeats was repeated by it; a body that broke off is taken up by us.
+            etag = _take(
+                client, bucket, key, start + had, None if length is None else start + length, etag, got
+            )
+        except _BrokeOff as e:
+            # The rest must be of the same object.
+            etag = e.etag
             failures = 0 if len(got) > had else failures + 1
             if failures >= BODY_TRIES:
-                raise
+                raise as_error(e.cause, url) from e.cause
             time.sleep(0.2 * 2**failures * random.uniform(0.5, 1.0))
         else:
             break
     return bytes(got)
 
 
+class _BrokeOff(Exception):
+    """A body ended too early. What botocore repeats was repeated by it; bodies are taken up by us."""
+
+    def __init__(self, cause: Exception, etag: str) -> None:
+        super().__init__()
+        self.cause = cause
+        self.etag = etag
+
+
 def _take(client: Any, bucket: str, key: str, start: int, end: int | None, etag: str, into: bytearray) -> str:
     """Append what one connection brings; returns the object's ETag."""
-    from botocore.exceptions import ClientError
+    from botocore.exceptions import BotoCoreError, ClientError
 
-    try:
-        answer = client.get_object(Bucket=bucket, Key=key, Range=f"bytes={start}-{end - 1 if end else ''}")
-    except ClientError as e:
-        if code_of(e) in ("InvalidRange", "416"):
-            return etag
-        raise
+    url = f"{SCHEME}{bucket}/{key}"
+    with told(url):
+        try:
+            answer = client.get_object(
+                Bucket=bucket, Key=key, Range=f"bytes={start}-{end - 1 if end else ''}"
+            )
+        except ClientError as e:
+            if code_of(e) in ("InvalidRange", "416"):
+                return etag
+            raise
     # Its own `with` would give the raw stream, which takes a cut connection for the end.
     with closing(answer["Body"]) as body:
         # Compared here instead of asked for with If-Match, which not every server answers rightly.
         found = str(answer["ETag"]).strip('"')
         if etag and found != etag:
-            raise ObjectChanged(f"{SCHEME}{bucket}/{key} was replaced while it was read; run again")
-        while block := body.read(1 << 20):
-            into += block
+            raise ObjectChanged(f"{url} was replaced while it was read; run again")
+        try:
+            while block := body.read(1 << 20):
+                into += block
+        except BotoCoreError as e:
+            raise _BrokeOff(e, found) from e
     return found
 
 

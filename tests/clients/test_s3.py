@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 from hypothesis import given
@@ -239,7 +239,7 @@ def cutting(target: tuple[str, int], after: int) -> Iterator[tuple[str, list[int
             threading.Thread(target=carry, args=(near,), daemon=True).start()
 
     def carry(near: socket.socket) -> None:
-        with near, socket.create_connection(target) as far:
+        with suppress(OSError), near, socket.create_connection(target) as far:
             request = b""
             while b"\r\n\r\n" not in request:
                 if not (got := near.recv(65536)):
@@ -267,6 +267,23 @@ def test_a_body_that_breaks_off_goes_on_where_it_broke(moto: S3Server, bucket: s
         client = client_for(S3Access(endpoint, "", None, KEY, SECRET))
         assert read_range(client, bucket, "data", 0, len(DATA)) == DATA
     assert len(cuts) >= 4
+
+
+def test_a_replaced_object_is_not_taken_up_where_another_broke(moto: S3Server) -> None:  # noqa: F811
+    client, bucket = moto.client, moto.bucket()
+    client.put_object(Bucket=bucket, Key="k", Body=bytes(1_500_000))
+    host, _, port = moto.endpoint.removeprefix("http://").partition(":")
+
+    def replace(**_: object) -> None:
+        if cuts:
+            client.put_object(Bucket=bucket, Key="k", Body=b"1" * 1_500_000)
+
+    with cutting((host, int(port)), after=600_000) as (endpoint, cuts):
+        broken = client_for(S3Access(endpoint, "", None, KEY, SECRET))
+        broken.meta.events.register("before-send.s3.GetObject", replace)
+        with pytest.raises(ObjectChanged):
+            read_range(broken, bucket, "k", 0, None)
+    assert cuts
 
 
 def test_nobody_there_is_away() -> None:
