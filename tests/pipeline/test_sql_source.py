@@ -17,7 +17,7 @@ from dataflow_ops.errors import ConfigError, SourceAway, SourceRefused
 from dataflow_ops.layers.ingest.listing import SAME_FILE
 from dataflow_ops.layers.ingest.sources.sql import GONE
 from dataflow_ops.pipeline.file_lists import files_of_run
-from dataflow_ops.pipeline.left_behind import _not_in
+from dataflow_ops.pipeline.left_behind import files_not_in
 from dataflow_ops.schema import FILES
 from dataflow_ops.storage.chunk_store import ChunkStore
 from dataflow_ops.storage.local import LocalStore
@@ -297,7 +297,7 @@ def test_a_full_version_need_not_have_what_a_day_found_emptied() -> None:
 
     day = files(("gone", 0, GONE), ("same", 5, "a"), ("late", 5, "b"), ("changed", 5, "c"), ("had", 0, GONE))
     full = files(("same", 5, "a"), ("changed", 5, "old"), ("had", 5, "d"))
-    assert sorted(_not_in(day, full)["path"].to_pylist()) == ["changed", "had", "late"]
+    assert sorted(files_not_in(day, full)["path"].to_pylist()) == ["changed", "had", "late"]
 
 
 def test_lineage_tells_table_and_key(lite: Table) -> None:

@@ -36,7 +36,7 @@ class TasksContract(SampleCase):
         assert store.create_task("t", "chat", "clean", {"rules": ["a"]}, ["f1"], "bob") == task
         assert self._topics(store) == ["sample_task.pending"]
         for settings, files in (({"rules": []}, ["f1"]), ({"rules": ["a"]}, ["f2"])):
-            with pytest.raises(ConfigError, match=r"another (settings|files)"):
+            with pytest.raises(ConfigError, match=r"whose (settings|files) differ"):
                 store.create_task("t", "chat", "clean", settings, files, "ann")
 
     @pytest.mark.parametrize(
