@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.samples.make import dialogues
-from bench.samples.rows import DURABLE
+from bench.samples.server import durable_database
 from dataflow_ops.samples.cleaning.settings import SampleCleanSettings
 from dataflow_ops.samples.cleaning.task import CleanStep
 from dataflow_ops.samples.export.settings import SampleExportSettings
@@ -29,7 +29,6 @@ from dataflow_ops.samples.importing import ImportStep, plan_import
 from dataflow_ops.samples.running import run_task
 from dataflow_ops.state.samples.store import SampleStore
 from dataflow_ops.storage.local import LocalStore
-from tests.state.postgres_server import find_binaries, shared_server, stop_server
 
 DATASET = "bench"
 
@@ -92,36 +91,19 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
-    binaries = find_binaries()
-    if binaries is None:
-        sys.exit("PostgreSQL is not installed")
     with tempfile.TemporaryDirectory(prefix="bench-flow-") as folder:
         path = Path(folder, "dialogues.jsonl")
         turns, worn = write(path, given.turns, given.seed)
         print(f"{turns:,} turns, {worn:,} of them worn, {path.stat().st_size / 1e6:.0f} MB")
         print("stage    rows/s  clock s  CPU s (worker)  peak MB  load", flush=True)
-        server_folder = Path(tempfile.mkdtemp(prefix="bench-flow-pg-"))
-        server = shared_server(server_folder, binaries, DURABLE)
-        try:
-            with server.database(migrated=True) as url:
-                for stage in ("import", "clean", "export"):
-                    load = os.getloadavg()[0]
-                    command = [
-                        sys.executable,
-                        "-m",
-                        "bench.samples.flow",
-                        "work",
-                        stage,
-                        url,
-                        str(path),
-                        folder,
-                    ]
-                    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-                    counts, took, cpu, peak = json.loads(done.stdout)
-                    print(f"{stage:7} {turns / took:7,.0f} {took:8.1f} {cpu:15.1f} {peak:8.0f}  {load:.1f}")
-                    print(f"        { ({k: int(v) for k, v in counts.items()}) }", flush=True)
-        finally:
-            stop_server(server_folder)
+        with durable_database() as url:
+            for stage in ("import", "clean", "export"):
+                load = os.getloadavg()[0]
+                command = [sys.executable, "-m", "bench.samples.flow", "work", stage, url, str(path), folder]
+                done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+                counts, took, cpu, peak = json.loads(done.stdout)
+                print(f"{stage:7} {turns / took:7,.0f} {took:8.1f} {cpu:15.1f} {peak:8.0f}  {load:.1f}")
+                print(f"        { ({k: int(v) for k, v in counts.items()}) }", flush=True)
 
 
 if __name__ == "__main__":

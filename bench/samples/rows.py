@@ -15,26 +15,16 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import sqlalchemy as sa
 
 from bench.samples.make import write
+from bench.samples.server import durable_database
 from dataflow_ops.samples.importing import ImportStep, plan_import
 from dataflow_ops.samples.running import run_task
 from dataflow_ops.state.sample_tables import sample
 from dataflow_ops.state.samples.store import SampleStore
-from tests.state.postgres_server import find_binaries, shared_server, stop_server
-
-DURABLE: Final = {
-    "fsync": "on",
-    "synchronous_commit": "on",
-    "full_page_writes": "on",
-    "autovacuum": "on",
-    "shared_buffers": "256MB",
-    "max_wal_size": "2GB",
-}
-"""A server as one would run it."""
 
 
 def work(url: str, path: str) -> None:
@@ -100,22 +90,14 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--tries", type=int, default=20)
     given = parser.parse_args()
-    binaries = find_binaries()
-    if binaries is None:
-        sys.exit("PostgreSQL is not installed")
     with tempfile.TemporaryDirectory(prefix="bench-samples-") as folder:
         path = Path(folder) / "dialogues.jsonl"
         turns, bad = write(path, given.turns, given.seed)
         print(f"{turns:,} turns, {bad:,} bad lines, {path.stat().st_size / 1e6:.0f} MB", flush=True)
-        server_folder = Path(tempfile.mkdtemp(prefix="bench-samples-pg-"))
-        server = shared_server(server_folder, binaries, DURABLE)
-        try:
-            with server.database(migrated=True) as url:
-                command = [sys.executable, "-m", "bench.samples.rows", "work", url, str(path)]
-                print(subprocess.run(command, check=True, capture_output=True, text=True).stdout, end="")
-                print(json.dumps(measure_pages(url, given.tries)))
-        finally:
-            stop_server(server_folder)
+        with durable_database() as url:
+            command = [sys.executable, "-m", "bench.samples.rows", "work", url, str(path)]
+            print(subprocess.run(command, check=True, capture_output=True, text=True).stdout, end="")
+            print(json.dumps(measure_pages(url, given.tries)))
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ SetOption = Annotated[
 ]
 FileOption = Annotated[
     list[str] | None,
-    typer.Option("--file", metavar="ID", help="Only this file (beginning of its id); may be repeated."),
+    typer.Option("--file", metavar="FILE", help="Only this file (id, path or name); may be repeated."),
 ]
 TaskOption = Annotated[
     str | None, typer.Option("--task", metavar="ID", help="Name of the task; made up when left out.")

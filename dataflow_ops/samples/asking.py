@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from dataflow_ops.errors import ConfigError
+from dataflow_ops.samples.browse import meant_files
 from dataflow_ops.samples.cleaning.settings import SampleCleanSettings
 from dataflow_ops.samples.export.answers import Answers
 from dataflow_ops.samples.export.settings import SampleExportSettings
@@ -64,7 +64,7 @@ def ask(
         dataset: whose files.
         settings: from :func:`load_settings`.
         who: name of the person or service.
-        files: ids, or beginnings of ids that say which; empty: all that are ready.
+        files: ids (or their beginnings), paths or names; empty: all that are ready.
         task_id: None for one that follows from data set, files and settings: the same command goes on with
             the same task.
 
@@ -72,7 +72,7 @@ def ask(
         ConfigError: the data set has no such file, the id belongs to another task, or what the settings name
             is not there or not done.
     """
-    chosen = _files(store, dataset, files)
+    chosen = [file.id for file in meant_files(store, dataset, files, ready=True)]
     if isinstance(settings, SampleExportSettings):
         Answers(store, settings.answers_of, dataset)  # before there is a task that could never run
     given = settings.model_dump(mode="json")
@@ -80,20 +80,3 @@ def ask(
         told = dump([kind, dataset, given, chosen])
         task_id = f"{kind}-{dataset}-{hashlib.sha256(told.encode()).hexdigest()[:12]}"
     return store.create_task(task_id, dataset, kind, given, chosen, who)
-
-
-def _files(store: SampleStore, dataset: str, wanted: Sequence[str]) -> list[str]:
-    ready = [file.id for file in store.sample_files(dataset) if file.status == "READY"]
-    if not ready:
-        raise ConfigError(
-            f"data set {dataset!r} has no samples;"
-            f" `dataflow samples import FILE --dataset {dataset}` brings some"
-        )
-    chosen: list[str] = []
-    for name in wanted:
-        found = [file for file in ready if file.startswith(name)]
-        if len(found) != 1:
-            many = "no file" if not found else f"{len(found)} files"
-            raise ConfigError(f"--file {name}: data set {dataset!r} has {many} whose id begins so")
-        chosen.append(found[0])
-    return list(dict.fromkeys(chosen)) or ready

@@ -23,6 +23,7 @@ _LOCK_SPACE = 0x64666C77
 LOCK_QUEUE = 1
 LOCK_MIGRATE = 2
 LOCK_DELIVERY = 3
+LOCK_CLEAN = 4
 
 PATIENCE_S = 300.0
 """How long work that is under way waits for a database that went away: a restart takes seconds, moving it to

@@ -72,7 +72,7 @@ def test_answers_that_are_not_there_leave_no_task(dataflow: Dataflow, samples: P
     [
         (["--set", "dedup.nearr=1"], "did you mean near"),
         (["--set", "clean.language.keep=[en]"], "the language of samples is not told"),
-        (["--file", "zz"], "no file whose id begins so"),
+        (["--file", "zz"], "names no file"),
         (["--settings", "nowhere.yaml"], "can't be read"),
     ],
 )

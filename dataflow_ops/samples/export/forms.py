@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from dataflow_ops.samples.export.joining import Record
-
-
-class LeftOut(ValueError):
-    """A record that a form can't hold; the message is the reason, one of few."""
+from dataflow_ops.samples.export.joining import LeftOut, Record
 
 
 def messages(record: Record) -> dict[str, Any]:

@@ -9,6 +9,10 @@ from typing import Any, Final, NamedTuple
 from dataflow_ops.errors import StateError
 
 
+class LeftOut(ValueError):
+    """What does not go out; the message is the reason, one of few."""
+
+
 class Answer(NamedTuple):
     """A result of an augmentation.
 
@@ -74,11 +78,14 @@ def records_of(
         min_score: nothing of a dialogue with a lower score.
 
     Raises:
+        LeftOut: nothing comes of it.
         StateError: an answer is about a turn that the dialogue does not have.
     """
     scores = _scores(answers)
     if min_score is not None and any(value < min_score for value in scores.values()):
-        return
+        raise LeftOut("a score below the least")
+    if not originals and not any(answer.result != "score" for answer in answers):
+        raise LeftOut("no answer of a model")
     name = f"{place[0]}:{place[1]}"
     more = {f"record_{key}" if key in OURS else key: value for key, value in more.items()}
     more |= {"scores": scores} if scores else {}

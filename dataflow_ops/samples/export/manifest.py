@@ -7,12 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from dataflow_ops.samples.export.step import Shard
+from dataflow_ops.samples.export.step import LEFT_OUT, Shard
 from dataflow_ops.state.samples.records import SampleTask
 
 FORMAT: Final = "dataflow-samples/1"
-LEFT_OUT: Final = "left_out."
-"""Begins the names of counts that say why dialogues or records did not go out."""
 
 
 def manifest(

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dataflow_ops.samples.cleaning.dialogues import Dialogue, Turn, dialogues_of
-from dataflow_ops.samples.export.forms import FORMS, LeftOut
-from dataflow_ops.samples.export.joining import Answer, records_of
+from dataflow_ops.samples.export.forms import FORMS
+from dataflow_ops.samples.export.joining import Answer, LeftOut, Record, records_of
 from dataflow_ops.samples.export.lines import WRITERS, Lines
 from dataflow_ops.samples.export.settings import SampleExportSettings
 from dataflow_ops.samples.running import Interrupted
@@ -19,6 +19,8 @@ from dataflow_ops.state.samples.records import SampleTask
 from dataflow_ops.state.samples.turns import read_records
 from dataflow_ops.storage.blob import BlobStore
 
+LEFT_OUT: Final = "left_out."
+"""Begins the names of counts that say why dialogues or records did not go out."""
 PAGE: Final = 10_000
 """Turns that are read at once."""
 
@@ -144,16 +146,17 @@ class Exporting:
             originals=self._settings.originals,
             min_score=self._settings.min_score,
         )
-        none = True
-        for record in made:
-            none = False
-            try:
-                lines.add(FORMS[self._settings.form](record))
-            except LeftOut as e:
-                counts[f"left_out.{e}"] += 1
-        if none:
-            why = "no answer of a model" if not self._settings.originals else "a score below the least"
-            counts[f"left_out.{why}"] += 1
+        try:
+            for record in made:
+                self._put(record, lines, counts)
+        except LeftOut as e:
+            counts[f"{LEFT_OUT}{e}"] += 1
+
+    def _put(self, record: Record, lines: Lines, counts: Counter[str]) -> None:
+        try:
+            lines.add(FORMS[self._settings.form](record))
+        except LeftOut as e:
+            counts[f"{LEFT_OUT}{e}"] += 1
 
     def _dialogues(self, at: Position) -> Iterator[tuple[int, tuple[Dialogue, Sequence[Answer]]]]:
         for number in range(at.file, len(self._task.files)):

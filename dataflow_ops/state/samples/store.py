@@ -8,8 +8,8 @@ from typing import Self
 
 import sqlalchemy as sa
 
-from dataflow_ops.state.database import Database, create_engine
-from dataflow_ops.state.migrate import migrate_database
+from dataflow_ops.state.database import Database
+from dataflow_ops.state.door import Door
 from dataflow_ops.state.outbox import Outbox
 from dataflow_ops.state.pauses import Pauses
 from dataflow_ops.state.samples.changes import SampleChanges
@@ -21,6 +21,7 @@ from dataflow_ops.state.samples.uploads import SampleUploads
 
 
 class SampleStore(
+    Door,
     SampleTasks,
     SampleFiles,
     SampleRows,
@@ -30,29 +31,7 @@ class SampleStore(
     Pauses,
     Outbox,
 ):
-    """Files, rows and tasks of fine-tuning samples, in the same database as runs.
-
-    Threads may share a store; every process opens its own. Every method may raise ``DatabaseUnavailable``
-    and, where it writes, ``CommitUnknown`` or ``StorageFull``.
-
-    Args:
-        url: ``sqlite:///FILE`` or ``postgresql://USER@HOST/NAME``. The schema is brought up to date.
-        patience_s: how long each call waits for a database that is away: for work that is under way
-            :data:`~dataflow_ops.state.database.PATIENCE_S`, none where a person waits for a word.
-
-    Raises:
-        ConfigError: not a URL that we can use.
-        StateError: the database was made by a newer version of the program.
-    """
-
-    def __init__(self, url: str, patience_s: float = 0.0) -> None:
-        self.url = url
-        self.db = Database(create_engine(url), patience_s)
-        try:
-            migrate_database(self.db)
-        except BaseException:
-            self.close()
-            raise
+    """Files, rows and tasks of fine-tuning samples, in the same database as runs."""
 
     @classmethod
     def beside(cls, db: Database) -> Self:
@@ -61,11 +40,6 @@ class SampleStore(
         store.url = db.engine.url.render_as_string(hide_password=False)
         store.db = db
         return store
-
-    @property
-    def engine(self) -> sa.Engine:
-        """For views and for :func:`~dataflow_ops.state.paging.bounded_pages`."""
-        return self.db.engine
 
     @contextmanager
     def write(self) -> Iterator[sa.Connection]:
@@ -88,17 +62,3 @@ class SampleStore(
     def wanted_elsewhere(self, key: str, run_id: str) -> bool:
         """Whether others want this task too: no task of samples is shared."""
         return False
-
-    def be_patient(self, seconds: float) -> None:
-        """From now on wait so long for a database that is away."""
-        self.db.patience_s = seconds
-
-    def close(self) -> None:
-        """Close all connections."""
-        self.db.engine.dispose()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from dataflow_ops.errors import ConfigError, LeaseLost
 from dataflow_ops.state import cursors
-from dataflow_ops.state.database import Database, dump
+from dataflow_ops.state.database import LOCK_CLEAN, Database, dump
 from dataflow_ops.state.machine import move
 from dataflow_ops.state.outbox import emit
 from dataflow_ops.state.records import CursorRecord
@@ -109,7 +109,7 @@ class SampleTasks(SampleTaskReads):
             lease_s: seconds of silence after which others may take it.
 
         Raises:
-            LeaseLost: another owner holds it.
+            LeaseLost: another owner holds it; or it is a clean-up, and its data set is being cleaned.
             IllegalMove: it is done or cancelled.
             StateError: no such task, or a file of it is not ready.
         """
@@ -121,6 +121,8 @@ class SampleTasks(SampleTaskReads):
                 raise LeaseLost(
                     f"sample task {task_id} is held by {task.owner}, who is alive; wait or pause it"
                 )
+            if task.kind == "clean":
+                self._alone(connection, task)
             state = move(task.state, "reclaim" if task.silent else "claim")
             values: dict[str, Any] = {
                 "state": state,
@@ -149,6 +151,23 @@ class SampleTasks(SampleTaskReads):
             task = self._one(connection, task_id)
             at = cursors.read(connection, task_id, task.kind, CURSOR_TYPE)
         return Claim(task, task.epoch, owner, lease_s, at)
+
+    def _alone(self, connection: sa.Connection, task: SampleTask) -> None:
+        """One clean-up of a data set at a time: two would each keep what the other takes for a duplicate."""
+        self.db.lock(connection, LOCK_CLEAN)
+        query = self._select().where(
+            _c.dataset == task.dataset,
+            _c.kind == task.kind,
+            _c.state == "RUNNING",
+            _c.task_id != task.task_id,
+            _c.lease_until > self.db.now,
+        )
+        other = connection.execute(query.limit(1)).one_or_none()
+        if other is not None:
+            raise LeaseLost(
+                f"{other.task_id} is cleaning data set {task.dataset} ({other.owner}): wait for its end, or"
+                " pause it"
+            )
 
     def beat(self, task_id: str, epoch: int, lease_s: float) -> None:
         """Renew a lease.

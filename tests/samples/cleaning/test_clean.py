@@ -63,7 +63,6 @@ def test_cleaning_again_changes_nothing_more(store: SampleStore) -> None:
     clean(store, ["f"], PLAIN)
     before = [{k: v for k, v in r.items() if k != "updated_at"} for r in rows(store)]
     told = history(store)
-    store.db.engine.connect().close()
     with store.write() as connection:
         connection.exec_driver_sql("DELETE FROM sample_task")
     assert "turns_changed" not in clean(store, ["f"], PLAIN)

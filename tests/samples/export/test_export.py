@@ -215,6 +215,20 @@ def test_a_low_score_leaves_the_dialogue_out_and_is_counted(store: SampleStore, 
     assert made.counts["left_out.a score below the least"] == 1
 
 
+def test_what_no_model_wrote_about_and_what_scored_low_are_told_apart(
+    store: SampleStore, blobs: LocalStore
+) -> None:
+    fill(store, {"a": TALK[:3]})
+    low = answer(2, "score", "1", score=1.0)
+    given = {("a", 0): [low, answer(1, "next_turn", "x")], ("a", 1): [answer(1, "next_turn", "y")]}
+    [made] = export(store, blobs, ["a"], given, min_score=3, originals=False)
+    assert [r["id"] for r in shown(blobs, "part-00000.jsonl")] == ["a:1#aug:1:1"]
+    assert {k: v for k, v in made.counts.items() if k.startswith("left_out")} == {
+        "left_out.a score below the least": 1,
+        "left_out.no answer of a model": 1,
+    }
+
+
 quick = hypothesis_settings(
     max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

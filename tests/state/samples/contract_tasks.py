@@ -72,6 +72,29 @@ class TasksContract(SampleCase):
             store.claim_task("t", "me")
         assert store.sample_task("t").state == "PENDING"
 
+    def test_one_clean_up_of_a_data_set_at_a_time(self, store: SampleStore) -> None:
+        self._clean(store)
+        store.create_task("second", "chat", "clean", {}, ["f1"], "bob")
+        store.create_task("export", "chat", "export", {}, ["f1"], "bob")
+        put_file(store, "elsewhere", dataset="mail")
+        store.create_task("third", "mail", "clean", {}, ["elsewhere"], "bob")
+        first = store.claim_task("t", "me")
+        with pytest.raises(LeaseLost, match="t is cleaning data set chat"):
+            store.claim_task("second", "you")
+        assert store.sample_task("second").state == "PENDING"
+        for other in ("export", "third"):
+            store.claim_task(other, "you")
+        store.finish_task(first)
+        assert store.claim_task("second", "you").task.state == "RUNNING"
+
+    def test_a_clean_up_whose_owner_is_silent_stands_in_no_way(self, store: SampleStore) -> None:
+        self._clean(store)
+        store.create_task("second", "chat", "clean", {}, ["f1"], "bob")
+        store.claim_task("t", "me", EXPIRED)
+        assert store.claim_task("second", "you").task.state == "RUNNING"
+        with pytest.raises(LeaseLost, match="second is cleaning"):
+            store.claim_task("t", "me")
+
     def test_held_by_another(self, store: SampleStore) -> None:
         self._clean(store)
         store.claim_task("t", "me")
