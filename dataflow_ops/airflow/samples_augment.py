@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +13,6 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException  # noq
 from dataflow_ops.airflow.samples_work import LOG_EVERY_S, Asked, SampleWork
 
 if TYPE_CHECKING:
-    from dataflow_ops.clients.openai_api import OpenAiApi
     from dataflow_ops.samples.augment.tally import Tally
     from dataflow_ops.samples.augment.templates import Template
     from dataflow_ops.state.samples.records import SampleTask
@@ -24,8 +22,6 @@ BUDGET: Final = "budget"
 """Who pauses a task whose budget is used up."""
 LOOK_EVERY_S: Final = 0.1
 """Between two looks at the pause flags: a quick endpoint answers ten questions in half a second."""
-REACHED: Final = "the budget is reached"
-"""So begins what an augmentation says then."""
 
 
 class AugmentSamples(SampleWork):
@@ -80,19 +76,20 @@ class AugmentSamples(SampleWork):
             AirflowFailException: a batch without a single result: somebody must look first.
         """
         from dataflow_ops.control.pause import PauseWatch
+        from dataflow_ops.samples.augment.opening import opened_api
         from dataflow_ops.samples.augment.run import run_augment
 
         template, store = self._template(asked.form), asked.store
         watch = PauseWatch(store, task.task_id, task.dataset, interval_s=LOOK_EVERY_S)
-        with _client(template) as api:
+        with opened_api(template) as api:
             ended = run_augment(store, task, template, api, watch, Heard(self.log.info))
-        if self.killed:
-            raise KeyboardInterrupt
         if ended.state == "FAILED":
             kind = AirflowException if _put_back(store, task.task_id) else AirflowFailException
             raise kind(f"{task.task_id}: {ended.message}")
-        if ended.state == "PAUSED" and ended.message.startswith(REACHED):
-            store.set_pause("run", task.task_id, BUDGET, ended.message)
+        if ended.pause is not None and ended.pause.by == "interrupt":
+            raise KeyboardInterrupt
+        if ended.pause is not None and ended.pause.by == "budget":
+            store.set_pause("run", task.task_id, BUDGET, ended.pause.why)
         return store.sample_task(task.task_id)
 
     def _template(self, form: Mapping[str, Any]) -> Template:
@@ -113,24 +110,6 @@ def _put_back(store: SampleStore, task_id: str) -> bool:
 
     with store.read() as connection:
         return bool(count_failures(connection, Which(task_id=task_id, state="REQUEUED")))
-
-
-@contextmanager
-def _client(template: Template) -> Iterator[OpenAiApi]:
-    import httpx
-
-    from dataflow_ops.clients.openai_api import OpenAiApi, read_key
-    from dataflow_ops.errors import ConfigError
-
-    endpoint, most = template.endpoint, template.limits.concurrency
-    if endpoint.base_url is None:
-        raise ConfigError(
-            f"template {template.name}: say where the model answers: endpoint.base_url, or the variable"
-            " DATAFLOW_MODEL_URL of the workers"
-        )
-    key = read_key(endpoint.api_key_env)
-    with httpx.Client(limits=httpx.Limits(max_connections=most, max_keepalive_connections=most)) as http:
-        yield OpenAiApi(http, endpoint.base_url, key, endpoint.patience)
 
 
 class Heard:

@@ -17,6 +17,7 @@ from airflow.sdk.exceptions import (  # noqa: TID253
     TaskDeferred,
 )
 
+from dataflow_ops.airflow.object_store import use_connection
 from dataflow_ops.airflow.samples_waits import SampleTrigger, patient_samples
 
 if TYPE_CHECKING:
@@ -76,7 +77,6 @@ class SampleWork(BaseOperator):
         super().__init__(**kwargs)
         self.home = home
         self.form = "{{ params | tojson }}"
-        self.killed = False
 
     def execute(self, context: Any, event: Any = None) -> dict[str, Any]:
         """Work, or wait without a slot while a pause holds or another run works on the same task."""
@@ -86,6 +86,7 @@ class SampleWork(BaseOperator):
         form = json.loads(self.form)
         if not self.wanted(form):
             raise AirflowSkipException("The form wants nothing of this task")
+        use_connection()
         home = open_home(Path(self.home), patience_s=PATIENCE_S)
         who = getattr(context.get("dag_run"), "triggering_user_name", None) or "airflow"
         before = {name: context["ti"].xcom_pull(task_ids=name) for name in sorted(self.upstream_task_ids)}
@@ -106,7 +107,6 @@ class SampleWork(BaseOperator):
 
     def on_kill(self) -> None:
         """Airflow wants the task to end: unwinding gives it back, and its cursor is what was written."""
-        self.killed = True
         raise KeyboardInterrupt
 
     def wanted(self, form: Mapping[str, Any]) -> bool:
@@ -160,11 +160,15 @@ class SampleWork(BaseOperator):
             self._wait(task.dataset, first.task_id, f"{first.task_id} changes the same rows, and goes first")
         try:
             task = self.work(asked, task)
-        except LeaseLost:
+        except LeaseLost as e:
             task = asked.store.sample_task(task.task_id)
             self._let(task)
-            if task.state in ("PENDING", "FAILED"):
+            if task.state == "FAILED":
                 raise
+            if task.state in ("PENDING", "RUNNING"):
+                # Whoever took it is gone already, or another goes first: looked at anew, it is neither done
+                # nor failed.
+                self._wait(task.dataset, task.task_id, str(e))
         if task.state == "CANCELLED":
             raise AirflowFailException(f"{task.task_id}: {task.error_message}; what it wrote stays")
         if task.state == "PAUSED":

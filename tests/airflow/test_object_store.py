@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 
 import pytest
 
 from dataflow_ops.airflow.object_store import use_connection
 from dataflow_ops.clients.s3 import access_from_environment, client_for
 from dataflow_ops.errors import ConfigError
+from dataflow_ops.storage.opening import open_store, root_of
+from tests.airflow.samples_hand import Samples
+from tests.storage.s3_server import KEY, SECRET, S3Server, moto, moto_url  # noqa: F401
 
 pytestmark = [pytest.mark.airflow, pytest.mark.xdist_group("airflow-operators")]
 EXTRA = {"endpoint_url": "http://minio:9000", "region_name": "eu-central-1", "path_style": True}
@@ -63,6 +67,25 @@ def test_nothing_is_asked_where_none_is_named() -> None:
     own = {"AWS_ACCESS_KEY_ID": "mine"}
     use_connection(own)
     assert own == {"AWS_ACCESS_KEY_ID": "mine"}
+
+
+def test_samples_are_exported_by_way_of_it(
+    moto: S3Server,  # noqa: F811
+    moto_url: str,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in (*moto.variables(), "DATAFLOW_S3_REGION", "DATAFLOW_S3_PATH_STYLE"):
+        monkeypatch.setenv(name, "to be put back as it was")
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("DATAFLOW_ROOT", moto_url)
+    monkeypatch.setenv("DATAFLOW_S3_CONN_ID", "corpus_store")
+    named(monkeypatch, login=KEY, password=SECRET, extra={**EXTRA, "endpoint_url": moto.endpoint})
+    samples = Samples(tmp_path)
+    samples.file("one.jsonl", 3)
+    left = samples.run(files=["one.jsonl"], clean=False).all()
+    store = open_store(root_of(moto_url))
+    assert any(blob.uri.endswith("manifest.json") for blob in store.list(left["export"]["folder"]))
 
 
 def test_half_of_the_credentials_and_no_connection_are_told(monkeypatch: pytest.MonkeyPatch) -> None:

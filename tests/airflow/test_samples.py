@@ -229,7 +229,8 @@ def test_a_budget_that_is_used_up_pauses_until_it_is_raised(samples: Samples, se
         assert task.state == "PAUSED"
         assert flag is not None
         assert flag.who == "budget"
-        assert "the budget is reached" in flag.why
+        assert flag.why.startswith("the budget is reached: ")
+        assert flag.why == task.error_message
         assert not fires(deferred.value.trigger, 0.5)
     more = samples.run("r2", template="better", clean=False, budget_tokens=1_000_000)
     assert more.task("augment")["counts"]["answered"] == 20
@@ -320,6 +321,23 @@ def test_a_worker_that_was_killed_is_not_waited_for(samples: Samples, server: Mo
     again = samples.run(files=["*.jsonl"], template="better")
     assert again.task("augment")["counts"]["answered"] == 30
     assert len(server.calls) == 30
+
+
+def test_one_that_another_took_and_left_is_not_done(samples: Samples, server: ModelServer) -> None:
+    run = samples.run(files=["*.jsonl"], template="better")
+    run.task("import")
+    with samples.store() as store:
+
+        def take() -> None:
+            [task] = store.sample_tasks("chat", "augment")
+            store.beat(task.task_id, task.epoch, 0.0)
+            store.claim_task(task.task_id, "a host that is not ours:1", 0.0)
+
+        at_call(server, 12, take)
+        with pytest.raises(TaskDeferred) as deferred:
+            run.task("augment")
+    assert fires(deferred.value.trigger, 30)
+    assert run.task("augment", "resumed")["counts"]["answered"] == 30
 
 
 def test_two_clean_ups_of_a_data_set_take_turns(samples: Samples) -> None:

@@ -104,4 +104,4 @@ class Budget:
                 f"{spent.most_cost:,.4f} of {limits.budget_cost:,.4f} {name} are spent, the next question may"
                 f" cost {bound.cost:,.4f}: raise --budget-cost"
             )
-        return f"the budget is reached: {'; '.join(parts)}; then the same command goes on"
+        return f"the budget is reached: {'; '.join(parts)}"

@@ -21,7 +21,10 @@ def opened_api(template: Template) -> Iterator[OpenAiApi]:
     """
     endpoint, most = template.endpoint, template.limits.concurrency
     if endpoint.base_url is None:
-        raise ConfigError("say where the model answers: --base-url URL, or endpoint.base_url in the template")
+        raise ConfigError(
+            f"template {template.name}: say where the model answers: endpoint.base_url in it, the variable"
+            " DATAFLOW_MODEL_URL, or --base-url URL on the command line"
+        )
     key = read_key(endpoint.api_key_env)
     limits = httpx.Limits(max_connections=most, max_keepalive_connections=most)
     with httpx.Client(limits=limits) as http:

@@ -23,13 +23,13 @@ from dataflow_ops.samples.augment.batches import Batches
 from dataflow_ops.samples.augment.budget import Budget
 from dataflow_ops.samples.augment.calls import Caller, again_until_there
 from dataflow_ops.samples.augment.pacing import Pacing
-from dataflow_ops.samples.augment.step import INTERRUPTED, AugmentStep, Hears, Watch, told_of
+from dataflow_ops.samples.augment.step import AugmentStep, Hears, Pause, Watch, told_of
 from dataflow_ops.samples.augment.tally import Tally
 from dataflow_ops.samples.augment.templates import Template
 from dataflow_ops.samples.running import LEASE_S, free_if_dead
 from dataflow_ops.state.database import dump
 from dataflow_ops.state.records import CursorRecord
-from dataflow_ops.state.samples.failures import Which, count_failures, reopen_task
+from dataflow_ops.state.samples.failures import IN_QUEUE, Which, count_failures, reopen_task
 from dataflow_ops.state.samples.generations import spent
 from dataflow_ops.state.samples.records import Claim, SampleTask
 from dataflow_ops.state.samples.store import SampleStore
@@ -39,6 +39,12 @@ KIND: Final = "augment"
 _SETTLED: Final = ("answered", "failed", "reused")
 _LOOK_S: Final = 0.5
 _SPARE_S: Final = 5.0
+_GOES_ON: Final = {
+    "flag": "; once that is taken back the same command goes on",
+    "budget": "; then the same command goes on",
+    "interrupt": "; the same command goes on",
+}
+"""What paused a task -> how it goes on, behind the reason."""
 
 
 class HearsAll(Hears, Protocol):
@@ -59,6 +65,7 @@ class Ended:
         total: requests of the whole task.
         counts: so far, as the task's row has them.
         waiting: failures that somebody has to decide about.
+        pause: why it is PAUSED.
     """
 
     task_id: str
@@ -67,6 +74,7 @@ class Ended:
     total: int
     counts: Mapping[str, float]
     waiting: int = 0
+    pause: Pause | None = None
 
     def as_json(self) -> dict[str, Any]:
         """For programs."""
@@ -152,7 +160,7 @@ def run_augment(
         return _done(store, task.task_id, int(sum(task.counts.get(n, 0) for n in _SETTLED)))
     flag = watch.flag()
     if flag is not None and task.state in ("PENDING", "PAUSED", "FAILED"):
-        return Ended(task.task_id, "PAUSED", _resume_told(told_of(flag)), 0, task.counts)
+        return _paused(task.task_id, Pause("flag", told_of(flag)), 0, task.counts)
     claim = _claim(store, task.task_id, owner or owner_name(), lease_s, hears)
     stop = threading.Event()
     batches = Batches(store, claim, template)
@@ -176,15 +184,14 @@ def run_augment(
     except (CommitUnknown, DatabaseUnavailable):
         raise  # nothing more can be written: whoever claims the task next goes on from its cursor
     except Exception as e:
-        _settle(store, claim, "FAILED", partial(store.fail_task, claim, e))
+        _settle(store, claim, "FAILED", partial(store.fail_task, claim, e, tally.difference()))
         if not isinstance(e, DataFlowError):
             raise
         return Ended(task.task_id, "FAILED", str(e), total, tally.counts())
-    if step.pause_why:
-        at = step.at or CursorRecord(None, 0, 0, {})
-        why = step.pause_why
-        _settle(store, claim, "PAUSED", lambda: store.pause_task(claim, at, tally.difference(), why))
-        return Ended(task.task_id, "PAUSED", _resume_told(why), total, tally.counts())
+    if step.pause is not None:
+        at, pause = step.at or CursorRecord(None, 0, 0, {}), step.pause
+        _settle(store, claim, "PAUSED", lambda: store.pause_task(claim, at, tally.difference(), pause.why))
+        return _paused(task.task_id, pause, total, tally.counts())
     _settle(store, claim, "SUCCESS", lambda: store.finish_task(claim, tally.difference()))
     return _done(store, task.task_id, total)
 
@@ -225,21 +232,22 @@ def _task_id(template: Template, dataset: str, files: Sequence[str]) -> str:
     return f"augment-{dataset[:80]}-{template.name}-{mark}"
 
 
-def _resume_told(why: str) -> str:
-    if "the same command goes on" in why:
-        return why
-    return f"{why}; {'' if why == INTERRUPTED else 'once that is taken back '}the same command goes on"
+def _paused(task_id: str, pause: Pause, total: int, counts: Mapping[str, float]) -> Ended:
+    return Ended(task_id, "PAUSED", f"{pause.why}{_GOES_ON[pause.by]}", total, counts, pause=pause)
 
 
 def _done(store: SampleStore, task_id: str, total: int) -> Ended:
     counts = store.sample_task(task_id).counts
     with store.read() as connection:
-        waiting = sum(number for _, _, number in count_failures(connection, Which(task_id, "OPEN")))
+        groups = count_failures(connection, Which(task_id))
+    queue = {state: sum(number for one, _, number in groups if one == state) for state in IN_QUEUE}
     told = f"{counts.get('answered', 0):,.0f} answered"
     if counts.get("reused"):
         told += f", {counts['reused']:,.0f} known from other tasks"
-    if given_up := counts.get("failed", 0) - waiting:
-        told += f", {given_up:,.0f} given up"
-    if waiting:
-        told += f", {waiting:,} in the failure queue: `dataflow samples failures list` shows them"
-    return Ended(task_id, "SUCCESS", told, total, counts, waiting)
+    if queue["DROPPED"]:
+        told += f", {queue['DROPPED']:,} given up"
+    if queue["REQUEUED"]:
+        told += f", {queue['REQUEUED']:,} put back meanwhile: the same command asks them again"
+    if queue["OPEN"]:
+        told += f", {queue['OPEN']:,} in the failure queue: `dataflow samples failures list` shows them"
+    return Ended(task_id, "SUCCESS", told, total, counts, queue["OPEN"])

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 from dataflow_ops.control.pause import Flag
 from dataflow_ops.errors import CommitUnknown, DatabaseUnavailable, DataFlowError
@@ -27,8 +27,6 @@ from dataflow_ops.state.samples.records import Claim
 from dataflow_ops.state.samples.store import SampleStore
 
 log = logging.getLogger(__name__)
-INTERRUPTED: Final = "interrupted"
-"""Why a task is paused that somebody stopped with Ctrl-C or SIGTERM."""
 _TICK_S: Final = 0.2
 _SHOWN_ERRORS: Final = 3
 _MOST_OPEN: Final = 256
@@ -37,6 +35,19 @@ _MOST_OPEN: Final = 256
 
 class BatchFailed(DataFlowError):
     """No question of a batch was answered, or the endpoint refuses all: the task fails; see the errors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """What stops a task before its end.
+
+    Attributes:
+        by: a pause flag, the budget, or a signal (Ctrl-C, SIGTERM).
+        why: for people.
+    """
+
+    by: Literal["flag", "budget", "interrupt"]
+    why: str
 
 
 class Watch(Protocol):
@@ -108,11 +119,11 @@ class AugmentStep:
         self._refused = ""
         self.at = claim.cursor
         """The cursor as it is recorded."""
-        self.pause_why = ""
-        """Why it stopped before its end; empty where it did not."""
+        self.pause: Pause | None = None
+        """Why it stopped before its end; None where it did not."""
 
     def run(self) -> None:
-        """Ask until all is done, or until somebody or the budget stops it (:attr:`pause_why`).
+        """Ask until all is done, or until somebody or the budget stops it (:attr:`pause`).
 
         Raises:
             BatchFailed: the task has failed; what failed for the endpoint's sake is put back.
@@ -123,7 +134,7 @@ class AugmentStep:
             try:
                 self._drive(pool)
             except KeyboardInterrupt:
-                self._pause(INTERRUPTED)
+                self._pause(Pause("interrupt", "interrupted"))
                 self._drain()
             except BaseException:
                 self._stop.set()
@@ -133,7 +144,7 @@ class AugmentStep:
         while True:
             flag = self._watch.flag()
             if flag is not None:
-                self._pause(told_of(flag))
+                self._pause(Pause("flag", told_of(flag)))
             if self._refused:
                 self._wait_for_all()
                 self._fail([], f"the endpoint refuses all questions: {self._refused}")
@@ -175,7 +186,7 @@ class AugmentStep:
             begun.outcomes.append(outcome)
             self._tally.add(outcome)
             if outcome.how == "budget":
-                self._pause(outcome.message)
+                self._pause(Pause("budget", outcome.message))
             if outcome.final:
                 self._refused = outcome.message
             if outcome.how in ("answered", "failed"):
@@ -199,8 +210,8 @@ class AugmentStep:
             self._wait()
             self._tend()
 
-    def _pause(self, why: str) -> None:
-        self.pause_why = self.pause_why or why
+    def _pause(self, pause: Pause) -> None:
+        self.pause = self.pause or pause
         self._stop.set()
 
     def _beat(self) -> None:

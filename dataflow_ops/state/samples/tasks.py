@@ -94,7 +94,8 @@ class SampleTasks(SampleTaskReads):
                     f"there is a sample task {task_id} whose {' and '.join(what)} differ: take another id"
                 )
             elif row.state == "CANCELLED":
-                self._move(connection, task_id, "CANCELLED", "enqueue", ended_at=None)
+                self._move(connection, task_id, "CANCELLED", "enqueue", ended_at=None, error_message=None)
+                emit(connection, self.db, "sample_task.pending", task_id, {"kind": kind, "dataset": dataset})
         return self.sample_task(task_id)
 
     def claim_task(self, task_id: str, owner: str, lease_s: float = 60.0) -> Claim:
@@ -263,8 +264,15 @@ class SampleTasks(SampleTaskReads):
         total = _added(self._held(connection, claim), counts or {})
         self._end(connection, claim, "commit", {"counts": total}, counts=dump(total))
 
-    def fail_task(self, claim: Claim, error: BaseException) -> None:
+    def fail_task(
+        self, claim: Claim, error: BaseException, counts: Mapping[str, float] | None = None
+    ) -> None:
         """The attempt failed; the next claim goes on from the cursor.
+
+        Args:
+            claim: from :meth:`claim_task`.
+            error: why.
+            counts: what is not yet added.
 
         Raises:
             LeaseLost: another attempt owns the task; nothing was written.
@@ -272,7 +280,10 @@ class SampleTasks(SampleTaskReads):
         kind, message = type(error).__name__[:80], str(error)[:_MAX_MESSAGE]
         with self.db.write() as connection:
             told = {"error": kind, "message": message}
-            self._end(connection, claim, "fail", told, error_type=kind, error_message=message)
+            total = _added(self._held(connection, claim), counts or {})
+            self._end(
+                connection, claim, "fail", told, error_type=kind, error_message=message, counts=dump(total)
+            )
 
     def cancel_task(self, task_id: str, who: str) -> None:
         """Give a task up. Whoever works on it learns it at the next write; what it wrote stays.

@@ -10,6 +10,7 @@ import pytest
 
 from dataflow_ops.errors import ConfigError
 from dataflow_ops.samples.augment import step
+from dataflow_ops.samples.augment.step import Pause
 from dataflow_ops.samples.augment.tally import Tally
 from dataflow_ops.state.samples.failures import Which, change_failures, edit_failure
 from dataflow_ops.state.samples.store import SampleStore
@@ -206,7 +207,7 @@ def test_a_batch_without_success_fails_the_task(store: SampleStore) -> None:
         task = store.sample_task(ended.task_id)
         assert (task.state, task.error_type) == ("FAILED", "BatchFailed")
         assert task.error_message == ended.message
-        assert len(queue(store, "OPEN")) == 10
+        assert task.counts["failed"] == len(queue(store, "OPEN")) == 10
         # What the model's answers were is known: the next run goes on behind them.
         ended = run(store, server, one)
         assert ended.state == "SUCCESS"
@@ -277,7 +278,9 @@ def test_a_pause_is_a_state_and_uses_no_attempt(store: SampleStore) -> None:
         assert cursor is not None
         assert cursor.processed_rows <= len(answers(store))
         assert cursor.processed_rows % 10 == 0
-        assert run(store, server, wanted).state == "PAUSED"
+        again = run(store, server, wanted)
+        assert (again.state, again.message, again.pause) == ("PAUSED", ended.message, ended.pause)
+        assert ended.pause == Pause("flag", str(task.error_message))
         store.clear_pause("dataset", "chat")
         ended = run(store, server, wanted)
     assert ended.state == "SUCCESS"
@@ -313,10 +316,11 @@ def test_a_budget_pauses_the_task_and_is_never_passed(store: SampleStore, limit:
     with model_server(seeded(3, {"cut": 0.2})) as server:
         ended = run(store, server, small)
         assert ended.state == "PAUSED"
-        assert "the budget is reached" in ended.message
         task = store.sample_task(ended.task_id)
         assert task.state == "PAUSED"
-        assert "the budget is reached" in str(task.error_message)
+        assert str(task.error_message).startswith("the budget is reached: ")
+        assert ended.pause == Pause("budget", str(task.error_message))
+        assert ended.message == f"{task.error_message}; then the same command goes on"
         counts = ended.counts
         used = sum(counts[n] for n in ("prompt_tokens", "completion_tokens", "lost_tokens", "cut_tokens"))
         assert 2000 < used <= 3000
@@ -385,6 +389,26 @@ def test_a_failure_that_fails_again_is_one_entry(store: SampleStore) -> None:
     newest = queue(store, "OPEN")
     assert {row["retry_of"] for row in newest} == {row["request_key"] for row in first}
     assert {row["error"] for row in newest} == {"Refused"}
+
+
+def test_what_is_put_back_while_the_task_runs_is_not_given_up(store: SampleStore) -> None:
+    put_samples(store, 30)
+    back: list[dict[str, int]] = []
+
+    def put_back(tally: Tally) -> None:
+        if tally.failed and not back:
+            with store.write() as connection:
+                back.append(change_failures(connection, store.db, Which(), "REQUEUED", "ann"))
+
+    with model_server(lambda key, nth: "empty" if int(key, 16) % 4 == 0 else "answer") as server:
+        ended = run(store, server, hears=Heard(put_back))
+        number, left = back[0][ended.task_id], len(queue(store, "OPEN"))
+        assert (ended.state, ended.counts["failed"]) == ("SUCCESS", number + left)
+        assert ended.message.startswith(f"{30 - number - left} answered, {number} put back meanwhile")
+        server.script = lambda key, nth: "answer"
+        again = run(store, server)
+    assert (again.counts["answered"], again.waiting) == (30 - left, left)
+    check_counts(store, again)
 
 
 def test_long_stretches_that_are_known_are_passed_while_an_answer_is_slow(

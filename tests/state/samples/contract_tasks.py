@@ -183,9 +183,10 @@ class TasksContract(SampleCase):
     def test_a_failed_task_goes_on_from_its_cursor(self, store: SampleStore) -> None:
         self._clean(store)
         claim = store.claim_task("t", "me")
-        self._done(store, claim)
-        store.fail_task(claim, ValueError("bad \0 byte"))
+        self._done(store, claim, kept=1)
+        store.fail_task(claim, ValueError("bad \0 byte"), {"kept": 2})
         task = store.sample_task("t")
+        assert task.counts == {"kept": 3}
         assert (task.state, task.error_type, task.error_message) == ("FAILED", "ValueError", "bad � byte")
         again = store.claim_task("t", "me")
         assert (again.cursor, again.task.attempt, again.task.error_type) == (AT, 2, None)
@@ -250,7 +251,9 @@ class TasksContract(SampleCase):
         with pytest.raises(IllegalMove):
             store.cancel_task("t", "ann")
         assert self._topics(store)[-1] == "sample_task.cancelled"
-        assert store.create_task("t", "chat", "clean", {"rules": ["a"]}, ["f1"], "ann").state == "PENDING"
+        again = store.create_task("t", "chat", "clean", {"rules": ["a"]}, ["f1"], "ann")
+        assert (again.state, again.error_message) == ("PENDING", None)
+        assert self._topics(store)[-1] == "sample_task.pending"
         assert store.claim_task("t", "me").cursor == AT
 
     # Alarms
