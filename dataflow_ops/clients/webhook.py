@@ -12,12 +12,12 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any, Final, Literal
 
 import httpx
 
 from dataflow_ops import __version__
+from dataflow_ops.clients.retry_after import asked_to_wait
 
 KEY_HEADER: Final = "Idempotency-Key"
 TIMESTAMP_HEADER: Final = "X-DataFlow-Timestamp"
@@ -167,7 +167,8 @@ def judge(status: int, sent: Mapping[str, str], text: str, now: float) -> Answer
     """
     if 200 <= status < 300:
         return Answer("accepted")
-    wait_s = retry_after(sent.get("retry-after"), now)
+    asked_s = asked_to_wait(sent, now)
+    wait_s = None if asked_s is None else min(MOST_RETRY_AFTER_S, asked_s)
     told = f"answered {status}" + (f": {text}" if text else "")
     if status == _TOO_MANY or (status == _UNAVAILABLE and wait_s is not None):
         return Answer("busy", told, wait_s)
@@ -177,21 +178,6 @@ def judge(status: int, sent: Mapping[str, str], text: str, now: float) -> Answer
     if 400 <= status < 500 and status not in _LATER:
         return Answer("refused", told)
     return Answer("again", told, wait_s)
-
-
-def retry_after(value: str | None, now: float) -> float | None:
-    """Seconds that a ``Retry-After`` (RFC 9110, 10.2.3: seconds or a date) asks for, at most a day."""
-    if value is None:
-        return None
-    value = value.strip()
-    if value.isascii() and value.isdigit():
-        seconds = float(value)
-    else:
-        try:
-            seconds = parsedate_to_datetime(value).timestamp() - now
-        except (ValueError, OverflowError):
-            return None
-    return min(MOST_RETRY_AFTER_S, max(0.0, seconds))
 
 
 async def _beginning(response: httpx.Response) -> str:

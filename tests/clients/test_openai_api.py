@@ -20,7 +20,6 @@ from dataflow_ops.clients.endpoint_errors import (
 )
 from dataflow_ops.clients.openai_answers import Completion, UnreadableBody, read_completion
 from dataflow_ops.clients.openai_api import OpenAiApi, Patience, check_base_url, read_key
-from dataflow_ops.clients.retry_after import asked_to_wait
 from dataflow_ops.errors import ConfigError
 from tests.samples.augment.model_server import ModelServer, answer_to, completion, model_server
 
@@ -244,24 +243,6 @@ def test_addresses_that_would_tell_a_secret(url: str) -> None:
     with pytest.raises(ConfigError) as caught:
         check_base_url(url)
     assert "pw" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("headers", "seconds"),
-    [
-        ({}, None),
-        ({"retry-after": "7"}, 7.0),
-        ({"retry-after": "0.5"}, 0.5),
-        ({"retry-after": "-1"}, None),
-        ({"retry-after": "inf"}, None),
-        ({"retry-after": "soon"}, None),
-        ({"retry-after": "Thu, 01 Jan 1970 00:02:00 GMT"}, 20.0),
-        ({"retry-after": "Thu, 01 Jan 1970 00:01:00 GMT"}, 0.0),
-        ({"retry-after": "Thu, 01 Jan 1970 00:02:00 GMT", "date": "Thu, 01 Jan 1970 00:01:55 GMT"}, 5.0),
-    ],
-)
-def test_retry_after(headers: dict[str, str], seconds: float | None) -> None:
-    assert asked_to_wait(headers, 100.0) == seconds
 
 
 @pytest.mark.parametrize(

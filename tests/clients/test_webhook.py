@@ -2,14 +2,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from email.utils import formatdate
 
 import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataflow_ops.clients.webhook import Answer, Target, headers, judge, message_of, retry_after, send
+from dataflow_ops.clients.webhook import Answer, Target, headers, judge, message_of, send
 from tests.pipeline.receiver import SECRET, Receiver, Script, verifier
 
 NOW = 1_796_000_000.0
@@ -108,23 +107,8 @@ def test_every_status_has_a_meaning(status: int, wait: str | None) -> None:
         assert answer.wait_s == (5.0 if wait == "5" else None)
 
 
-@pytest.mark.parametrize(
-    ("value", "seconds"),
-    [
-        (None, None),
-        ("0", 0.0),
-        (" 12 ", 12.0),
-        ("-5", None),
-        ("1.5", None),
-        ("99999999999", 86_400.0),
-        (formatdate(NOW + 90, usegmt=True), 90.0),
-        (formatdate(NOW - 90, usegmt=True), 0.0),
-        ("when it suits", None),
-        ("¹", None),
-    ],
-)
-def test_retry_after(value: str | None, seconds: float | None) -> None:
-    assert retry_after(value, NOW) == seconds
+def test_nobody_is_waited_for_longer_than_a_day() -> None:
+    assert judge(429, {"retry-after": "99999999999"}, "", NOW).wait_s == 86_400.0
 
 
 @given(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import email.utils
 import time
 import zlib
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from urllib.parse import urljoin, urlsplit
 
 import httpx
 
+from dataflow_ops.clients.retry_after import asked_to_wait
 from dataflow_ops.errors import FetchFailed, TruncatedFile, UnreadableFile
 from dataflow_ops.layers.ingest.hosts import Hosts
 from dataflow_ops.media import TEXT, media_of, sniff
@@ -155,7 +155,7 @@ class Downloader:
     def _receive(self, response: httpx.Response, url: str, partial: _Partial) -> Page:
         status = response.status_code
         if status in _PASSING:
-            pause = _retry_after(response.headers.get("retry-after", ""))
+            pause = asked_to_wait(response.headers, time.time())
             if pause is not None:
                 self._hosts.postpone(url, min(pause, _LONGEST_PAUSE_S))
             raise _TryAgain(f"HTTP {status}", pause)
@@ -247,14 +247,3 @@ def _expected_size(response: httpx.Response) -> int | None:
 def _range_start(response: httpx.Response) -> int:
     start = response.headers.get("content-range", "").removeprefix("bytes").strip().partition("-")[0]
     return int(start) if start.isdigit() else -1
-
-
-def _retry_after(value: str) -> float | None:
-    """Seconds to wait: a number, or a date."""
-    if value.strip().isdigit():
-        return float(value)
-    try:
-        when = email.utils.parsedate_to_datetime(value)
-    except ValueError:
-        return None
-    return max(0.0, when.timestamp() - time.time())

@@ -198,6 +198,8 @@ def test_retry_after_is_honoured(site: Site, client: httpx.Client, clock: Clock,
     site.script["/a"] = ["status:429,7", "status:503,Thu, 01 Jan 1970 00:00:00 GMT", "ok"]
     assert downloader(client, clock).fetch(site.url("/a"), tmp_path / "a").path.read_bytes() == BODY
     assert sum(clock.slept) == 7
+    site.script["/b"] = ["status:429,¹", "ok"]
+    assert downloader(client, clock).fetch(site.url("/b"), tmp_path / "b").path.read_bytes() == BODY
 
 
 def test_hash_of_the_list_is_checked(site: Site, client: httpx.Client, clock: Clock, tmp_path: Path) -> None:
