@@ -12,10 +12,18 @@ from dataflow_ops.state.samples.store import SampleStore
 from dataflow_ui.house import PlaceDep
 
 
-def desk_of(request: Request, place: PlaceDep) -> SampleDesk:
+def store_of(place: PlaceDep) -> SampleStore:
+    """For routes: ``store: StoreDep``."""
+    return SampleStore.beside(place.state.db)
+
+
+StoreDep = Annotated[SampleStore, Depends(store_of)]
+
+
+def desk_of(request: Request, place: PlaceDep, store: StoreDep) -> SampleDesk:
     """For routes: ``desk: DeskDep``."""
     pace: Pace = request.app.state.pace
-    return SampleDesk(place.home, SampleStore.beside(place.state.db), pace)
+    return SampleDesk(place.home, store, pace)
 
 
 DeskDep = Annotated[SampleDesk, Depends(desk_of)]

@@ -26,22 +26,17 @@ from dataflow_ops.state.samples.uploads import Upload
 from dataflow_ui.audit_log import acts
 from dataflow_ui.house import PlaceDep
 from dataflow_ui.rights import NoRight, Subject, full_dag, may, needs
+from dataflow_ui.sample_house import StoreDep
 
 router = APIRouter(prefix="/api/samples")
 
 _READ = Depends(needs("read"))
-_TEXT = Depends(needs("read", "text"))
 _Count = Field(ge=0, lt=1 << 31)
+_Wide = Field(ge=0, lt=1 << 63)
+"""An id of a turn, or a place in a file."""
 _Behind = Field(ge=-1, lt=1 << 31)
 _Most = Field(ge=1, le=500)
 _Name = Annotated[str, Field(max_length=300)]
-
-
-def _store(place: PlaceDep) -> SampleStore:
-    return SampleStore.beside(place.state.db)
-
-
-StoreDep = Annotated[SampleStore, Depends(_store)]
 
 
 class Wanted(BaseModel):
@@ -77,7 +72,7 @@ class Wanted(BaseModel):
 class Page(Wanted):
     """A page of them."""
 
-    after: Annotated[int, _Count] | None = None
+    after: Annotated[int, _Wide] | None = None
     limit: Annotated[int, _Most] = 50
 
 
@@ -144,7 +139,7 @@ def dialogue(
 
 
 @router.get("/history", dependencies=[_READ])
-def history(store: StoreDep, user: GetUserDep, dataset: str, turn: Annotated[int, _Count]) -> dict[str, Any]:
+def history(store: StoreDep, user: GetUserDep, dataset: str, turn: Annotated[int, _Wide]) -> dict[str, Any]:
     """What was changed in a turn, by whom."""
     known = store.turn(turn)
     if known is None or store.sample_file(known["dataset_file_id"]).dataset != dataset:
@@ -223,7 +218,7 @@ async def part(
     place: PlaceDep,
     dataset: str,
     upload: str,
-    offset: Annotated[int, _Count],
+    offset: Annotated[int, _Wide],
 ) -> dict[str, Any]:
     """The bytes of an upload from ``offset`` on, as they are (application/octet-stream)."""
     data = bytearray()

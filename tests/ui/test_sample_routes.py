@@ -48,6 +48,9 @@ def test_pages_and_sums(ui: Ui) -> None:
     assert (len(first["turns"]), len(rest["turns"]), rest["next"]) == (2, 1, None)
     sums = ui.get("viewer", "/api/samples/stats", dataset="tiny", file=ui.samples.file).json()
     assert (sums["turns"], sums["by_role"]) == (3, {"assistant": 2, "user": 1})
+    far = ui.get("viewer", "/api/samples/turns", dataset="tiny", file=ui.samples.file, after=1 << 40)
+    assert far.status_code == 400
+    assert "begin without it" in far.text  # an id that may be, and is not of this file
 
 
 def test_deleting_and_restoring_say_by_whom(ui: Ui) -> None:
@@ -80,6 +83,7 @@ def test_an_upload_that_was_cut_goes_on(ui: Ui) -> None:
     assert ui.put("user", path, data[4000:], offset=4000, **at).status_code == 409  # an answer was lost
     here = ui.get("user", path, **at).json()["received"]
     assert here == 5000
+    assert ui.put("user", path, b"x", offset=5 << 30, **at).status_code == 409  # as far as large files go
     assert ui.post("user", f"{path}/finish", **at).status_code == 409
     assert ui.put("user", path, data[here:], offset=here, **at).json()["received"] == len(data)
     done = ui.post("user", f"{path}/finish", **at).json()
