@@ -8,16 +8,11 @@ from typing import Any, Final
 from dataflow_ops.console.place import NotThere
 from dataflow_ops.console.said import fault, said
 from dataflow_ops.console.sample_desk import SampleDesk
-from dataflow_ops.errors import ConfigError, DatabaseUnavailable, StateError
+from dataflow_ops.errors import DatabaseUnavailable, StateError
 from dataflow_ops.samples.augment import queue
 from dataflow_ops.state.samples.failures import Which, edit_failure
 
 PAGE: Final = 20
-ROLES: Final = ("system", "developer", "user", "assistant", "tool")
-"""Of a message in an edited prompt."""
-MOST_MESSAGES: Final = 200
-MOST_CHARACTERS: Final = 200_000
-"""Of an edited prompt in all."""
 
 
 def failures(
@@ -76,7 +71,7 @@ def edit(desk: SampleDesk, dataset: str, task_id: str, key: str, prompt: Sequenc
         StateError: it was answered since.
     """
     failure(desk, dataset, task_id, key)
-    messages = _messages(prompt)
+    messages = queue.check_messages(prompt)
     with desk.store.write() as connection:
         edit_failure(connection, desk.store.db, key, messages)
 
@@ -107,26 +102,3 @@ def change(
         return {"changed": 0, **said("failures_none")}
     again = state == "REQUEUED"
     return {"changed": number, **said("failures_requeued" if again else "failures_dropped", count=number)}
-
-
-def _messages(prompt: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The messages as they are sent, checked.
-
-    Raises:
-        ConfigError: says which one is wrong, and how it must be.
-    """
-    if not 0 < len(prompt) <= MOST_MESSAGES:
-        raise ConfigError(f"a prompt has 1 to {MOST_MESSAGES} messages, not {len(prompt)}")
-    total = 0
-    for number, message in enumerate(prompt, 1):
-        content = message.get("content")
-        if message.get("role") not in ROLES:
-            raise ConfigError(f"message {number}: its role must be one of {', '.join(ROLES)}")
-        if not isinstance(content, str) and not (content is None and message.get("tool_calls")):
-            raise ConfigError(f"message {number}: its content must be a text")
-        total += len(content or "")
-    if total > MOST_CHARACTERS:
-        raise ConfigError(f"the prompt has {total:,} characters; {MOST_CHARACTERS:,} at most")
-    if not any((message.get("content") or "").strip() for message in prompt):
-        raise ConfigError("the prompt is empty: write what the model is to be asked")
-    return [dict(message) for message in prompt]

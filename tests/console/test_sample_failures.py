@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from dataflow_ops.console import sample_failures_view as view
 from dataflow_ops.console.place import NotThere
 from dataflow_ops.errors import ConfigError
+from dataflow_ops.samples.augment import queue
 from tests.console.sample_home import asked, augmenting, opened
 
 KEY = asked(2).key
@@ -67,6 +69,19 @@ def test_a_prompt_that_is_none_is_refused(tmp_path: Path, prompt: list[dict[str,
         augmenting(desk.store)
         with pytest.raises(ConfigError, match=told):
             view.edit(desk, "d", "aug", KEY, prompt)
+        with pytest.raises(ConfigError, match=told):
+            queue.edit(desk.store, KEY, json.dumps(prompt))
+
+
+def test_a_call_of_a_tool_stays_in_an_edited_prompt(tmp_path: Path) -> None:
+    call = {"role": "assistant", "content": None, "tool_calls": [{"id": "a"}]}
+    prompt = [{"role": "user", "content": "weather?"}, call, {"role": "tool", "content": "rain"}]
+    with opened(tmp_path) as desk:
+        augmenting(desk.store)
+        queue.edit(desk.store, KEY, json.dumps(prompt))
+        assert view.failure(desk, "d", "aug", KEY)["edited_prompt"] == prompt
+        view.edit(desk, "d", "aug", KEY, prompt[:2])
+        assert view.failure(desk, "d", "aug", KEY)["edited_prompt"] == prompt[:2]
 
 
 def test_answers_to_one_to_an_error_and_to_all(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from dataflow_ops.errors import ConfigError
 from dataflow_ops.plain_yaml import Unreadable, read_yaml
@@ -19,7 +19,11 @@ from dataflow_ops.state.samples.failures import (
 )
 from dataflow_ops.state.samples.store import SampleStore
 
-_ROLES = ("system", "developer", "user", "assistant", "tool")
+ROLES: Final = ("system", "developer", "user", "assistant", "tool")
+"""Of a message."""
+MOST_MESSAGES: Final = 200
+MOST_CHARACTERS: Final = 200_000
+"""Of an edited prompt in all."""
 
 
 def list_queue(store: SampleStore, which: Which, limit: int, after: str = "") -> dict[str, Any]:
@@ -117,15 +121,33 @@ def read_messages(text: str) -> list[Mapping[str, Any]]:
         found = read_yaml(text)
     except Unreadable as e:
         raise ConfigError(f"the messages can't be read: {e}") from e
-    if not isinstance(found, list) or not found:
-        raise ConfigError("the messages are a list of at least one {role: …, content: …}")
-    for number, message in enumerate(found, 1):
-        if not isinstance(message, dict) or not isinstance(message.get("content"), str):
-            raise ConfigError(f"message {number}: needs a role, and a content that is text")
-        if message.get("role") not in _ROLES:
-            raise ConfigError(
-                f"message {number}: role {message.get('role')!r:.40}; one of {', '.join(_ROLES)}"
-            )
+    if not isinstance(found, list):
+        raise ConfigError("the messages are a list of {role: …, content: …}")
+    return check_messages(found)
+
+
+def check_messages(prompt: Sequence[Any]) -> list[Mapping[str, Any]]:
+    """An edited prompt as it is sent. A call of a tool may stand in it without a text.
+
+    Raises:
+        ConfigError: says which message is wrong, and how it must be.
+    """
+    if not 0 < len(prompt) <= MOST_MESSAGES:
+        raise ConfigError(f"a prompt has 1 to {MOST_MESSAGES} messages, not {len(prompt)}")
+    total = 0
+    found: list[Mapping[str, Any]] = []
+    for number, message in enumerate(prompt, 1):
+        if not isinstance(message, Mapping) or message.get("role") not in ROLES:
+            raise ConfigError(f"message {number}: its role must be one of {', '.join(ROLES)}")
+        content = message.get("content")
+        if not isinstance(content, str) and not (content is None and message.get("tool_calls")):
+            raise ConfigError(f"message {number}: its content must be a text")
+        total += len(content or "")
+        found.append(dict(message))
+    if total > MOST_CHARACTERS:
+        raise ConfigError(f"the prompt has {total:,} characters; {MOST_CHARACTERS:,} at most")
+    if not any((message.get("content") or "").strip() for message in found):
+        raise ConfigError("the prompt is empty: write what the model is to be asked")
     return found
 
 
