@@ -125,6 +125,18 @@ def test_who_may_only_look_is_told_so_and_presses_nothing() -> None:
     assert all(button["disabled"] for button in buttons)
 
 
+@pytest.mark.parametrize(("state", "button"), [("DROPPED", "Ask again"), ("REQUEUED", "Drop")])
+def test_only_the_answer_that_changes_something_can_be_given(state: str, button: str) -> None:
+    queue = {**QUEUE, "groups": [{"error": "EmptyAnswer", "state": state, "failures": 2}]}
+    found = task(AUGMENT, answers={"samples/failures": queue})
+    answers = {
+        e["text"]: e.get("disabled")
+        for e in found.elements
+        if e["type"] == "Button" and e["text"] in ("Ask again", "Drop")
+    }
+    assert [words for words, disabled in answers.items() if disabled is not True] == [button]
+
+
 @pytest.mark.parametrize("state", ["SUCCESS", "CANCELLED"])
 def test_what_has_ended_is_one_line_without_buttons(state: str) -> None:
     found = task({**TASK, "state": state, "ended_at": 61.0})

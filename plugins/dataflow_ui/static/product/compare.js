@@ -7,6 +7,7 @@ import { Empty, Loaded } from "../kit/notes.js";
 import { Label, Panel, Stat } from "../kit/panel.js";
 import { usePoll } from "../kit/poll.js";
 import { useQuery } from "../kit/query.js";
+import { Select } from "../kit/select.js";
 import { Table } from "../kit/table.js";
 import { settingText } from "../run/parameters.js";
 import { Causes } from "./causes.js";
@@ -24,18 +25,12 @@ function Choice({ label, value, versions, onChange }) {
   return box(
     { flex: "1 1 16rem", minW: 0 },
     h(Label, null, label),
-    h(
-      UI.NativeSelect.Root,
-      { size: "sm" },
-      h(
-        UI.NativeSelect.Field,
-        { "aria-label": label, value, onChange: (event) => onChange(event.target.value) },
-        ...versions.map((version) =>
-          h("option", { key: version.version, value: version.version }, optionWords(version, words)),
-        ),
-      ),
-      h(UI.NativeSelect.Indicator),
-    ),
+    h(Select, {
+      label,
+      value,
+      onChange,
+      options: versions.map((version) => [version.version, optionWords(version, words)]),
+    }),
   );
 }
 

@@ -6,6 +6,7 @@ import { Empty, Loading, PageError } from "../kit/notes.js";
 import { Page, Panel } from "../kit/panel.js";
 import { FAST_MS, Pulse, SLOW_MS, untilComplete, usePoll, usePulse } from "../kit/poll.js";
 import { useQuery } from "../kit/query.js";
+import { Select } from "../kit/select.js";
 import { useSteady } from "../kit/steady.js";
 import { Samples } from "../samples/page.js";
 import { Compare } from "./compare.js";
@@ -70,17 +71,15 @@ function Tabs({ view, dataset }) {
 
 function DatasetChoice({ datasets, value, onChange, all }) {
   const { t } = useText();
-  return h(
-    UI.NativeSelect.Root,
-    { size: "sm", width: "18rem", maxW: "100%" },
-    h(
-      UI.NativeSelect.Field,
-      { "aria-label": t("nav.dataset"), value, onChange: (event) => onChange(event.target.value) },
-      all && h("option", { value: "" }, t("nav.all_datasets")),
-      ...datasets.map((entry) => h("option", { key: entry.dataset, value: entry.dataset }, entry.dataset)),
-    ),
-    h(UI.NativeSelect.Indicator),
-  );
+  const named = datasets.map((entry) => [entry.dataset, entry.dataset]);
+  return h(Select, {
+    label: t("nav.dataset"),
+    value,
+    onChange,
+    options: all ? [["", t("nav.all_datasets")], ...named] : named,
+    width: "18rem",
+    maxW: "100%",
+  });
 }
 
 function Body() {

@@ -10,6 +10,7 @@ import { Empty, Loaded } from "../kit/notes.js";
 import { Panel } from "../kit/panel.js";
 import { usePoll } from "../kit/poll.js";
 import { useQuery } from "../kit/query.js";
+import { Select } from "../kit/select.js";
 import { DOCUMENT_TONES } from "../kit/tones.js";
 import { Name } from "../kit/words.js";
 import { Lineage } from "./lineage.js";
@@ -49,16 +50,13 @@ function Form({ query, by, onSearch }) {
     row(
       { mt: 2 },
       h(UI.Button, { type: "submit", size: "sm", disabled: words.trim() === "" }, h(Icon, { name: "search" }), t("search.go")),
-      h(
-        UI.NativeSelect.Root,
-        { size: "sm", width: "auto" },
-        h(
-          UI.NativeSelect.Field,
-          { "aria-label": t("search.by"), value: way, onChange: (event) => setWay(event.target.value) },
-          ...WAYS.map((name) => h("option", { key: name, value: name }, t(`search.by_${name}`))),
-        ),
-        h(UI.NativeSelect.Indicator),
-      ),
+      h(Select, {
+        label: t("search.by"),
+        value: way,
+        onChange: setWay,
+        options: WAYS.map((name) => [name, t(`search.by_${name}`)]),
+        width: "auto",
+      }),
       text({ color: "fg.muted", fontSize: "xs" }, t("search.how")),
     ),
   );

@@ -1,62 +1,19 @@
 // Pause, resume, urgent, cancel; beside each the command that does the same.
-import { box, column, h, row, text, UI, useState } from "../kit/h.js";
+import { box, column, h, row, useState } from "../kit/h.js";
 import { ActionButton, Denied, Question, Said, useAction } from "../kit/action.js";
 import { CliLine } from "../kit/cli.js";
 import { useText } from "../kit/i18n.js";
-import { Icon } from "../kit/icons.js";
 import { Panel } from "../kit/panel.js";
+import { Held, Scope } from "../kit/pause.js";
 import { hasEnded } from "../kit/tones.js";
 
 const SCOPES = ["run", "dataset", "all"];
 
-function Scope({ value, onChange, run }) {
-  const { t } = useText();
-  return h(
-    UI.NativeSelect.Root,
-    { size: "sm", maxW: "20rem" },
-    h(
-      UI.NativeSelect.Field,
-      { "aria-label": t("control.scope"), value, onChange: (event) => onChange(event.target.value), bg: "bg" },
-      ...SCOPES.map((scope) =>
-        h("option", { key: scope, value: scope }, t(`control.scope_${scope}`, { dataset: run.dataset })),
-      ),
-    ),
-    h(UI.NativeSelect.Indicator),
-  );
-}
-
-/** Who paused, when, why, and how many tasks hold already. */
-function Held({ run }) {
-  const { t, f } = useText();
-  const { pause } = run;
-  return row(
-    {
-      colorPalette: "deferred",
-      bg: "colorPalette.subtle",
-      borderWidth: 1,
-      borderColor: "colorPalette.muted",
-      borderRadius: "md",
-      px: 3,
-      py: 2,
-      fontSize: "sm",
-      alignItems: "flex-start",
-      flexWrap: "nowrap",
-      role: "status",
-    },
-    h(Icon, { name: "pause", mt: 0.5, color: "colorPalette.fg" }),
-    box(
-      { minW: 0, overflowWrap: "anywhere" },
-      text(
-        { fontWeight: "semibold" },
-        pause.tasks_open > 0
-          ? t("control.held", { paused: f.number(pause.tasks_paused), open: f.number(pause.tasks_open), count: pause.tasks_open })
-          : t("control.held_none"),
-      ),
-      " ",
-      text({}, t(`control.by_${pause.scope}`, { who: pause.who, at: f.time(pause.since), dataset: run.dataset })),
-      pause.why && text({ color: "fg.muted" }, ` ${t("control.why", { why: pause.why })}`),
-    ),
-  );
+/** How many tasks hold already. */
+function holding(pause, { t, f }) {
+  if (pause.tasks_open === 0) return t("control.held_none");
+  const numbers = { paused: f.number(pause.tasks_paused), open: f.number(pause.tasks_open) };
+  return t("control.held", { ...numbers, count: pause.tasks_open });
 }
 
 function Line({ button, command }) {
@@ -68,7 +25,8 @@ function Line({ button, command }) {
 }
 
 export function Control({ run, rights }) {
-  const { t } = useText();
+  const words = useText();
+  const { t } = words;
   const pause = useAction("run/pause");
   const resume = useAction("run/resume");
   const urgent = useAction("run/urgent");
@@ -94,7 +52,7 @@ export function Control({ run, rights }) {
     { title: t("control.title"), note: t("control.note") },
     column(
       { gap: 2 },
-      paused && h(Held, { run }),
+      paused && h(Held, { words: "control", pause: run.pause, dataset: run.dataset }, holding(run.pause, words)),
       paused
         ? h(Line, {
             button: h(
@@ -134,7 +92,7 @@ export function Control({ run, rights }) {
             confirm: t("control.pause_now"),
             noteLabel: t("control.pause_why"),
             placeholder: t("control.pause_placeholder"),
-            extra: h(Scope, { value: scope, onChange: setScope, run }),
+            extra: h(Scope, { words: "control", scopes: SCOPES, value: scope, onChange: setScope, dataset: run.dataset }),
           },
           busy: pause.busy,
           error: pause.error,

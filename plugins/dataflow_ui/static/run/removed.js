@@ -8,6 +8,7 @@ import { Empty, Loaded } from "../kit/notes.js";
 import { NARROW, Panel, SURFACE } from "../kit/panel.js";
 import { untilComplete, usePoll } from "../kit/poll.js";
 import { useQuery } from "../kit/query.js";
+import { Select } from "../kit/select.js";
 import { shorten } from "../kit/words.js";
 import { RemovedDocument } from "./removed_document.js";
 
@@ -16,19 +17,16 @@ const REFRESH_MS = 10000;
 
 function RuleChoice({ rules, value, onChange }) {
   const { t, f } = useText();
-  return h(
-    UI.NativeSelect.Root,
-    { size: "xs", width: "auto", maxW: "16rem" },
-    h(
-      UI.NativeSelect.Field,
-      { "aria-label": t("removed.rule"), value, onChange: (event) => onChange(event.target.value) },
-      h("option", { value: "" }, t("removed.all_rules")),
-      ...rules.map((rule) =>
-        h("option", { key: rule.rule, value: rule.rule }, `${rule.rule} (${f.compact(rule.hits)})`),
-      ),
-    ),
-    h(UI.NativeSelect.Indicator),
-  );
+  const known = rules.map((rule) => [rule.rule, `${rule.rule} (${f.compact(rule.hits)})`]);
+  return h(Select, {
+    label: t("removed.rule"),
+    value,
+    onChange,
+    options: [["", t("removed.all_rules")], ...known],
+    size: "xs",
+    width: "auto",
+    maxW: "16rem",
+  });
 }
 
 function ListEntry({ document, chosen, onChoose }) {

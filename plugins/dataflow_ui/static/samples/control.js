@@ -1,57 +1,12 @@
 // Pause, resume and cancel of one sample task, each beside its command.
-import { box, column, h, row, text, UI, useState } from "../kit/h.js";
+import { column, h, row, text, useState } from "../kit/h.js";
 import { ActionButton, Denied, Question, Said, useAction } from "../kit/action.js";
 import { CliLine } from "../kit/cli.js";
 import { useText } from "../kit/i18n.js";
-import { Icon } from "../kit/icons.js";
+import { Scope } from "../kit/pause.js";
 import { isMoving, isOpen } from "./state.js";
 
 const SCOPES = ["run", "dataset"];
-
-function Scope({ value, onChange, task }) {
-  const { t } = useText();
-  return h(
-    UI.NativeSelect.Root,
-    { size: "sm", maxW: "20rem" },
-    h(
-      UI.NativeSelect.Field,
-      { "aria-label": t("samples.scope"), value, onChange: (event) => onChange(event.target.value), bg: "bg" },
-      ...SCOPES.map((scope) =>
-        h("option", { key: scope, value: scope }, t(`samples.scope_${scope}`, { dataset: task.dataset })),
-      ),
-    ),
-    h(UI.NativeSelect.Indicator),
-  );
-}
-
-/** Who paused, when and why; and whether the task has stopped already. */
-export function Held({ task }) {
-  const { t, f } = useText();
-  const { pause } = task;
-  return row(
-    {
-      colorPalette: "deferred",
-      bg: "colorPalette.subtle",
-      borderWidth: 1,
-      borderColor: "colorPalette.muted",
-      borderRadius: "md",
-      px: 3,
-      py: 2,
-      fontSize: "sm",
-      alignItems: "flex-start",
-      flexWrap: "nowrap",
-      role: "status",
-    },
-    h(Icon, { name: "pause", mt: 0.5, color: "colorPalette.fg" }),
-    box(
-      { minW: 0, overflowWrap: "anywhere" },
-      text({ fontWeight: "semibold" }, t(task.state === "RUNNING" ? "samples.stopping" : "samples.held")),
-      " ",
-      text({}, t(`samples.by_${pause.scope}`, { who: pause.who, at: f.time(pause.since), dataset: task.dataset })),
-      pause.why && text({ color: "fg.muted" }, ` ${t("samples.why", { why: pause.why })}`),
-    ),
-  );
-}
 
 export function Control({ task, rights }) {
   const { t } = useText();
@@ -109,7 +64,7 @@ export function Control({ task, rights }) {
           text: t("samples.pause_text"),
           confirm: t("samples.pause_now"),
           noteLabel: t("samples.pause_why"),
-          extra: h(Scope, { value: scope, onChange: setScope, task }),
+          extra: h(Scope, { words: "samples", scopes: SCOPES, value: scope, onChange: setScope, dataset: task.dataset }),
         },
         busy: pause.busy,
         error: pause.error,

@@ -11,9 +11,12 @@ import { isMoving } from "./state.js";
 
 export const FAILURE_TONES = { OPEN: "warning", REQUEUED: "brand", DROPPED: "gray", SOLVED: "success", REPLACED: "gray" };
 
-/** Both answers to all entries that `which` names: ask again, or give up after a question. */
-export function Answers({ which, waiting, rights, size = "xs" }) {
+/** Both answers to all entries that `which` names, so many in each state: ask again, or give up after a question. */
+function Answers({ which, states, rights }) {
   const { t, f } = useText();
+  const open = states.OPEN ?? 0;
+  const again = open + (states.DROPPED ?? 0);
+  const up = open + (states.REQUEUED ?? 0);
   const requeue = useAction("samples/failures/requeue");
   const drop = useAction("samples/failures/drop");
   const [asking, setAsking] = useState(false);
@@ -25,9 +28,9 @@ export function Answers({ which, waiting, rights, size = "xs" }) {
         ActionButton,
         {
           icon: "undo",
-          size,
+          size: "xs",
           denied: rights.whyAct,
-          disabled: waiting === 0,
+          disabled: again === 0,
           title: t("failures.requeue_title"),
           loading: requeue.busy,
           onClick: () => requeue.send(which),
@@ -37,10 +40,10 @@ export function Answers({ which, waiting, rights, size = "xs" }) {
       h(
         ActionButton,
         {
-          size,
+          size: "xs",
           variant: "ghost",
           denied: rights.whyAct,
-          disabled: waiting === 0,
+          disabled: up === 0,
           "aria-expanded": asking,
           onClick: () => setAsking(!asking),
         },
@@ -50,7 +53,7 @@ export function Answers({ which, waiting, rights, size = "xs" }) {
     asking &&
       h(Question, {
         ask: {
-          title: t("failures.drop_title", { count: f.number(waiting) }),
+          title: t("failures.drop_title", { count: f.number(up) }),
           text: t("failures.drop_text"),
           confirm: t("failures.drop_now"),
           tone: "danger",
@@ -104,7 +107,6 @@ function Pages({ task, error, rights }) {
 /** One error: how many entries of it are in which state, and both answers to all that wait. */
 function Kind({ error, states, chosen, onChoose, task, rights }) {
   const { t, f } = useText();
-  const waiting = (states.OPEN ?? 0) + (states.DROPPED ?? 0);
   return row(
     { gap: 3, rowGap: 1, py: 1, alignItems: "flex-start" },
     row(
@@ -118,7 +120,7 @@ function Kind({ error, states, chosen, onChoose, task, rights }) {
         h(Tag, { key: state, tone: FAILURE_TONES[state] ?? "gray" }, t(`failure_state.${state}`, { count: f.number(count) })),
       ),
     ),
-    h(Answers, { which: { dataset: task.dataset, task: task.task, error }, waiting, rights }),
+    h(Answers, { which: { dataset: task.dataset, task: task.task, error }, states, rights }),
   );
 }
 

@@ -2,6 +2,7 @@
 import { box, h, row, UI, useState } from "../kit/h.js";
 import { useText } from "../kit/i18n.js";
 import { Label } from "../kit/panel.js";
+import { Select } from "../kit/select.js";
 
 const STATUSES = ["NEW", "KEPT", "REJECTED", "DUPLICATE"];
 const ROLES = ["system", "developer", "user", "assistant", "tool"];
@@ -19,16 +20,7 @@ function Choice({ label, value, onChange, options }) {
   return box(
     { minW: "8rem" },
     h(Label, null, label),
-    h(
-      UI.NativeSelect.Root,
-      { size: "sm" },
-      h(
-        UI.NativeSelect.Field,
-        { "aria-label": label, value, onChange: (event) => onChange(event.target.value), bg: "bg" },
-        ...options.map(([key, words]) => h("option", { key, value: key }, words)),
-      ),
-      h(UI.NativeSelect.Indicator),
-    ),
+    h(Select, { label, value, onChange, options, bg: "bg" }),
   );
 }
 

@@ -6,6 +6,7 @@ import { Panel } from "../kit/panel.js";
 import { FAST_MS, SLOW_MS, usePoll } from "../kit/poll.js";
 import { useQuery } from "../kit/query.js";
 import { useRights } from "../kit/rights.js";
+import { Select } from "../kit/select.js";
 import { Browser } from "./browser.js";
 import { isMoving } from "./state.js";
 import { Task } from "./task.js";
@@ -15,16 +16,14 @@ const PARTS = ["tasks", "browse", "upload"];
 
 function Choice({ datasets, value, onChange }) {
   const { t } = useText();
-  return h(
-    UI.NativeSelect.Root,
-    { size: "sm", width: "18rem", maxW: "100%" },
-    h(
-      UI.NativeSelect.Field,
-      { "aria-label": t("nav.dataset"), value, onChange: (event) => onChange(event.target.value) },
-      ...datasets.map((entry) => h("option", { key: entry.dataset, value: entry.dataset }, entry.dataset)),
-    ),
-    h(UI.NativeSelect.Indicator),
-  );
+  return h(Select, {
+    label: t("nav.dataset"),
+    value,
+    onChange,
+    options: datasets.map((entry) => [entry.dataset, entry.dataset]),
+    width: "18rem",
+    maxW: "100%",
+  });
 }
 
 function Tasks({ dataset, rights }) {

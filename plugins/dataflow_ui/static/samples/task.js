@@ -4,9 +4,10 @@ import { StateBadge, Tag } from "../kit/badge.js";
 import { ProgressBar } from "../kit/bar.js";
 import { useText } from "../kit/i18n.js";
 import { Icon } from "../kit/icons.js";
+import { Held } from "../kit/pause.js";
 import { SAMPLE_TONES } from "../kit/tones.js";
 import { Name } from "../kit/words.js";
-import { Control, Held } from "./control.js";
+import { Control } from "./control.js";
 import { Counts } from "./counts.js";
 import { Failures } from "./failures.js";
 import { isOpen } from "./state.js";
@@ -93,7 +94,12 @@ export function Task({ task, rights }) {
           text({}, t("samples.asked", { who: task.who, at: f.time(task.created_at) })),
           task.attempt > 1 && text({}, t("samples.attempt", { count: f.number(task.attempt) })),
         ),
-        task.pause && h(Held, { task }),
+        task.pause &&
+          h(
+            Held,
+            { words: "samples", pause: task.pause, dataset: task.dataset },
+            t(task.state === "RUNNING" ? "samples.stopping" : "samples.held"),
+          ),
         h(Where, { task }),
         h(Problem, { error: task.error }),
         task.note && text({ fontSize: "sm", color: "fg.muted" }, t("samples.stopped", { why: task.note })),

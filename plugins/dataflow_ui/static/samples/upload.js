@@ -1,6 +1,6 @@
 // Brings a file of dialogues here: in parts, and from where it was cut when the same file is chosen again.
 import { get, post, put } from "../kit/api.js";
-import { box, column, h, row, text, UI, useContext, useEffect, useRef, useState } from "../kit/h.js";
+import { box, column, h, row, text, useContext, useEffect, useRef, useState } from "../kit/h.js";
 import { Denied } from "../kit/action.js";
 import { ProgressBar } from "../kit/bar.js";
 import { CliLine } from "../kit/cli.js";
@@ -9,6 +9,7 @@ import { Icon } from "../kit/icons.js";
 import { ErrorBox } from "../kit/notes.js";
 import { Panel } from "../kit/panel.js";
 import { Pulse, SLOW_MS, usePoll } from "../kit/poll.js";
+import { Select } from "../kit/select.js";
 import { Name } from "../kit/words.js";
 import { sendParts } from "./sending.js";
 
@@ -17,16 +18,15 @@ const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 function Format({ value, onChange, disabled }) {
   const { t } = useText();
-  return h(
-    UI.NativeSelect.Root,
-    { size: "sm", width: "14rem", disabled },
-    h(
-      UI.NativeSelect.Field,
-      { "aria-label": t("upload.format"), value, onChange: (event) => onChange(event.target.value), bg: "bg" },
-      ...FORMATS.map((format) => h("option", { key: format, value: format }, format || t("upload.told"))),
-    ),
-    h(UI.NativeSelect.Indicator),
-  );
+  return h(Select, {
+    label: t("upload.format"),
+    value,
+    onChange,
+    options: FORMATS.map((format) => [format, format || t("upload.told")]),
+    bg: "bg",
+    width: "14rem",
+    disabled,
+  });
 }
 
 /** What is to be done with what has arrived: an upload is a file, its dialogues come with an import. */
