@@ -13,11 +13,11 @@ from dataflow_ops.cli.samples_home import opened
 from dataflow_ops.cli.samples_import import end_told, run_here, told_of
 from dataflow_ops.cli.samples_words import counts_told, moment, short
 from dataflow_ops.errors import ConfigError
+from dataflow_ops.state.machine import OPEN_TASKS
 
 TaskArgument = Annotated[
     str, typer.Argument(metavar="TASK", help="Task; `dataflow samples tasks` lists them.")
 ]
-_OPEN = ("PENDING", "RUNNING", "PAUSED", "FAILED")
 
 
 def register(app: typer.Typer) -> None:
@@ -44,7 +44,7 @@ def tasks(
         shown = []
         for task in found:
             at = store.sample_cursor(task.task_id)
-            flag = store.paused(task.task_id, task.dataset) if task.state in _OPEN else None
+            flag = store.paused(task.task_id, task.dataset) if task.state in OPEN_TASKS else None
             shown.append((task, at, flag))
     if as_json:
         print_json(
@@ -113,7 +113,7 @@ def pause(
     with opened(home) as (place, store):
         if scope == "run":
             known = store.sample_task(target)
-            if known.state not in _OPEN:
+            if known.state not in OPEN_TASKS:
                 raise ConfigError(f"{target} is {known.state}: there is nothing to pause")
         if scope == "dataset" and not (store.sample_files(target) or store.sample_tasks(target, limit=1)):
             raise ConfigError(
@@ -145,7 +145,7 @@ def resume(
     with opened(home) as (place, store):
         if scope == "run":
             known = store.sample_task(target)
-            if known.state not in _OPEN:
+            if known.state not in OPEN_TASKS:
                 raise ConfigError(f"{target} is {known.state}: there is nothing to go on with")
         cleared = PauseFlags(store, place.redis_url).resume(scope, target, getpass.getuser())
         if scope != "run":
@@ -163,7 +163,7 @@ def resume(
             told = f"{target} may go on; Airflow takes it up within seconds."
             _say({**told_of(known), "message": told}, told, as_json)
             return
-        with told_when_interrupted():
+        with told_when_interrupted(as_json):
             ended = run_here(place, store, known, quiet=as_json)
     _say(told_of(ended), f"{target}: {end_told(ended)}", as_json)
     if ended.state == "PAUSED":
@@ -175,7 +175,7 @@ def resume(
 def cancel(task: TaskArgument, home: HomeOption = DEFAULT_HOME, as_json: JsonOption = False) -> None:
     """Give a task up; what it wrote stays. Asked for again, it goes on from there."""
     with opened(home) as (_, store):
-        if (known := store.sample_task(task)).state not in _OPEN:
+        if (known := store.sample_task(task)).state not in OPEN_TASKS:
             raise ConfigError(f"{task} is {known.state}: there is nothing to cancel")
         store.cancel_task(task, getpass.getuser())
     _say({"task": task, "state": "CANCELLED"}, f"{task} is cancelled. What it wrote stays.", as_json)

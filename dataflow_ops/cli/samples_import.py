@@ -51,7 +51,7 @@ def import_(
             wanted = plan_import(store, dataset, paths, getpass.getuser(), format_, told=progress)
         done: list[SampleTask] = []
         for task_id in (*wanted.resumed, *([wanted.task_id] if wanted.task_id else ())):
-            with told_when_interrupted():
+            with told_when_interrupted(as_json):
                 done.append(run_here(place, store, store.sample_task(task_id), quiet=as_json))
         flag = next((store.paused(task.task_id, dataset) for task in done if task.state == "PAUSED"), None)
     counts: dict[str, float] = {}

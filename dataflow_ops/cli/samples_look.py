@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -27,6 +28,9 @@ from dataflow_ops.cli.samples_words import (
     short,
 )
 from dataflow_ops.errors import ConfigError
+
+if TYPE_CHECKING:
+    from dataflow_ops.state.samples.store import SampleStore
 
 TurnArgument = Annotated[int, typer.Argument(metavar="TURN", help="Id of a turn, as `list` shows it.")]
 
@@ -118,9 +122,7 @@ def show(turn: TurnArgument, home: HomeOption = DEFAULT_HOME, as_json: JsonOptio
     from dataflow_ops.samples.browse import whole_dialogue
 
     with opened(home) as (_, store):
-        known = store.turn(turn)
-        if known is None:
-            raise ConfigError(f"there is no turn {turn}; `dataflow samples list` shows those that are there")
+        known = _turn(store, turn)
         file = store.sample_file(known["dataset_file_id"])
         found = whole_dialogue(store, file, known["row_identifier"], with_text=True)
     if as_json:
@@ -182,8 +184,7 @@ def history(turn: TurnArgument, home: HomeOption = DEFAULT_HOME, as_json: JsonOp
     from dataflow_ops.samples import browse
 
     with opened(home) as (_, store):
-        if store.turn(turn) is None:
-            raise ConfigError(f"there is no turn {turn}; `dataflow samples list` shows those that are there")
+        _turn(store, turn)
         rows: list[dict[str, Any]] = browse.history(store, turn, with_text=True)
     if as_json:
         print_json({"changes": rows})
@@ -208,6 +209,13 @@ def history(turn: TurnArgument, home: HomeOption = DEFAULT_HOME, as_json: JsonOp
             for row in rows
         ],
     )
+
+
+def _turn(store: SampleStore, turn: int) -> Mapping[str, Any]:
+    known = store.turn(turn)
+    if known is None:
+        raise ConfigError(f"there is no turn {turn}; `dataflow samples list` shows those that are there")
+    return known
 
 
 def _band(start: int, end: int | None) -> str:

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import getpass
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dataflow_ops.cli.console import OUT, print_json, told_when_interrupted, watched
+from dataflow_ops.cli.console import OUT, print_json, told_when_interrupted
 from dataflow_ops.cli.options import DEFAULT_HOME, EXIT_PAUSED, HomeOption, JsonOption
 from dataflow_ops.cli.samples_home import opened
+from dataflow_ops.cli.samples_import import run_here, told_of
 
 if TYPE_CHECKING:
-    from dataflow_ops.control.pause import PauseWatch
     from dataflow_ops.pipeline.home import Home
-    from dataflow_ops.samples.running import SampleStep
     from dataflow_ops.state.samples.records import SampleTask
-    from dataflow_ops.state.samples.store import SampleStore
 
 DatasetOption = Annotated[str, typer.Option("--dataset", metavar="NAME", help="Whose samples.")]
 SettingsOption = Annotated[
@@ -35,7 +32,6 @@ FileOption = Annotated[
 TaskOption = Annotated[
     str | None, typer.Option("--task", metavar="ID", help="Name of the task; made up when left out.")
 ]
-MakeStep = Callable[["SampleStore", "Home", "PauseWatch"], "SampleStep[Any]"]
 
 
 def register(app: typer.Typer) -> None:
@@ -54,13 +50,7 @@ def clean(
     as_json: JsonOption = False,
 ) -> None:
     """Normalise turns, judge dialogues, find duplicates. The same command goes on where it stopped."""
-
-    def step(store: SampleStore, place: Home, watch: PauseWatch) -> SampleStep[Any]:
-        from dataflow_ops.samples.cleaning.task import CleanStep
-
-        return CleanStep(store)
-
-    task, _ = _run("clean", dataset, settings, set_ or [], file or [], task_id, home, as_json, step)
+    task, _ = _run("clean", dataset, settings, set_ or [], file or [], task_id, home, as_json)
     if not as_json:
         _told(task, ("dialogues", "kept", "rejected", "duplicate", "turns_changed"))
         for name, number in sorted(task.counts.items()):
@@ -79,14 +69,7 @@ def export(
     as_json: JsonOption = False,
 ) -> None:
     """Write dialogues as JSON Lines with checksums and a manifest, below exports/ in the storage root."""
-
-    def step(store: SampleStore, place: Home, watch: PauseWatch) -> SampleStep[Any]:
-        from dataflow_ops.samples.export.task import ExportStep
-        from dataflow_ops.storage.opening import open_store
-
-        return ExportStep(store, open_store(place.root), lambda: watch.flag() is not None)
-
-    task, place = _run("export", dataset, settings, set_ or [], file or [], task_id, home, as_json, step)
+    task, place = _run("export", dataset, settings, set_ or [], file or [], task_id, home, as_json)
     if not as_json:
         _told(task, ("dialogues", "records", "shards", "bytes"))
         for name, number in sorted(task.counts.items()):
@@ -111,34 +94,20 @@ def _run(
     files: list[str],
     task_id: str | None,
     home: Path,
-    quiet: bool,
-    make_step: MakeStep,
+    as_json: bool,
 ) -> tuple[SampleTask, Home]:
-    from dataflow_ops.control.pause import PauseWatch
-    from dataflow_ops.control.redis_copy import RedisCopy
     from dataflow_ops.samples.asking import ask, load_settings
-    from dataflow_ops.samples.running import run_task
-    from dataflow_ops.state.database import PATIENCE_S
 
     wanted = load_settings(kind, path, overrides)
     with opened(home) as (place, store):
         task = ask(store, kind, dataset, wanted, getpass.getuser(), files=files, task_id=task_id)
-        if task.state == "SUCCESS":
-            if not quiet:
-                OUT.print(
-                    f"{task.task_id} is done; --task NAME runs it once more under that name", markup=False
-                )
-        else:
-            store.be_patient(PATIENCE_S)
-            copy = RedisCopy(place.redis_url) if place.redis_url else None
-            watch = PauseWatch(store, task.task_id, dataset, copy)
-            turns = sum(store.sample_file(file).rows for file in task.files)
-            with told_when_interrupted(), watched("turns", quiet=quiet) as progress:
-                told: Callable[[int], None] = lambda done: progress(done, turns)  # noqa: E731
-                task = run_task(store, task.task_id, make_step(store, place, watch), watch, told=told)
-        if quiet:
-            print_json({"task": task.task_id, "state": task.state, "counts": dict(task.counts)})
-        return task, place
+        if task.state == "SUCCESS" and not as_json:
+            OUT.print(f"{task.task_id} is done; --task NAME runs it once more under that name", markup=False)
+        with told_when_interrupted(as_json):
+            task = run_here(place, store, task, quiet=as_json)
+    if as_json:
+        print_json(told_of(task))
+    return task, place
 
 
 def _told(task: SampleTask, names: tuple[str, ...]) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from dataflow_ops.pipeline.home import open_home
+from dataflow_ops.samples import running
 from dataflow_ops.samples.importing import ImportStep, plan_import
 from dataflow_ops.samples.running import run_task
 from dataflow_ops.state.samples.store import SampleStore
@@ -57,6 +58,26 @@ def test_a_pause_ends_with_its_own_code(dataflow: Dataflow, samples: Path) -> No
     with SampleStore(open_home(samples).state_url) as store:
         store.clear_pause("dataset", "chat", "ann")
     assert dataflow("samples", "clean", "--dataset", "chat", "--home", str(samples)).code == 0
+
+
+@pytest.mark.parametrize("command", ["clean", "export", "delete", "restore", "import", "resume"])
+def test_an_interruption_is_told_to_programs_too(
+    dataflow: Dataflow, samples: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    of = ("--dataset", "chat")
+    other = samples.parent / "other.jsonl"
+    other.write_text(DIALOGUES.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+    with SampleStore(open_home(samples).state_url) as store:
+        waiting = plan_import(store, "later", [str(other)], "ann").task_id
+    more = {"import": (other, *of), "resume": (waiting,)}.get(command, of)
+    chosen = ("--record", 0) if command in ("delete", "restore") else ()
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(running, "run_task", interrupted)
+    said = dataflow("samples", command, *more, *chosen, "--home", samples, "--json")
+    assert (said.code, said.json["state"]) == (130, "INTERRUPTED")
 
 
 def test_answers_that_are_not_there_leave_no_task(dataflow: Dataflow, samples: Path) -> None:
