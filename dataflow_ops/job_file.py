@@ -9,7 +9,7 @@ from typing import Any
 
 from dataflow_ops.errors import ConfigError
 from dataflow_ops.settings import JobSettings
-from dataflow_ops.settings_file import Place, override, read_mapping, validated
+from dataflow_ops.settings_file import Place, dotted, override, read_mapping, validated
 from dataflow_ops.source_settings import SourceSettings
 
 OF_RUNS = "interval"
@@ -73,4 +73,4 @@ def _named(place: Place, raw: Mapping[str, Any]) -> str:
         known = source.get("source_id") or source.get("path") if isinstance(source, Mapping) else None
         name = f"source '{known}'" if known else f"source number {place[1] + 1}"
         return " ".join([name, ".".join(map(str, place[2:]))]).strip()
-    return ".".join(map(str, place)) or "(file)"
+    return dotted(place)

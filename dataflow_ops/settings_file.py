@@ -77,10 +77,15 @@ def validated(
             quiet = isinstance(problem["input"], dict) or place[-1:] in (("base_url",), ("url",))
             shown = "" if quiet else f" (given: {_short(problem['input'])})"
             blamed = next((f"--set {p}" for p in overrides if _concerns(p, place)), where)
-            called = (named or _dotted)(place)
+            called = (named or dotted)(place)
             lines.setdefault(blamed, []).append(f"  {called}: {message}{shown}")
         text = "\n".join(f"{blamed}:\n" + "\n".join(found) for blamed, found in lines.items())
         raise ConfigError(text) from e
+
+
+def dotted(place: Place) -> str:
+    """Keys with dots between; of nothing, the file."""
+    return ".".join(map(str, place)) or "(file)"
 
 
 def override(raw: dict[str, Any], pair: str) -> None:
@@ -128,10 +133,6 @@ def _concerns(pair: str, place: Place) -> bool:
     key = f"{pair.partition('=')[0].strip()}."
     wrong = "".join(f"{part}." for part in place)
     return bool(wrong) and (wrong.startswith(key) or key.startswith(wrong))
-
-
-def _dotted(place: Place) -> str:
-    return ".".join(map(str, place)) or "(file)"
 
 
 def _unknown(name: str, known: Sequence[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataflow_ops.console.place import NotThere, Place
 from dataflow_ops.console.runs import known_run
 from dataflow_ops.console.said import fault
+from dataflow_ops.pipeline.report_file import read_page
 from dataflow_ops.storage.opening import open_store
 
 
@@ -17,7 +18,7 @@ def report_of_run(place: Place, run_id: str) -> str:
     row = known_run(place, run_id)
     version = next((v for v in place.state.versions(row.dataset) if v.run_id == run_id), None)
     if version is not None:
-        blobs, uri = open_store(place.home.root), f"versions/{version.version_id}/report.html"
-        if blobs.stat(uri) is not None:
-            return blobs.read(uri).decode("utf-8")
+        page = read_page(open_store(place.home.root), version.version_id)
+        if page is not None:
+            return page
     raise fault(NotThere, "no_report")

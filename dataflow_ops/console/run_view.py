@@ -14,6 +14,7 @@ from dataflow_ops.console.runs import command, full_before, is_live, known_run
 from dataflow_ops.console.shown_layers import LAYER_OF, Totals
 from dataflow_ops.console.work import StepWork, seconds_left, work_of
 from dataflow_ops.pipeline.flow import STEP_NAMES
+from dataflow_ops.pipeline.report_file import page_uri
 from dataflow_ops.pipeline.version_states import SHOWN_WAITING, WITH_SET, shown
 from dataflow_ops.state.glance import LetterGroup, TaskGlance
 from dataflow_ops.state.records import PauseFlag, RunRecord, VersionRecord
@@ -168,7 +169,7 @@ def _decision(kind: str, count: int, reasons: list[str], version: str | None = N
 
 
 def _report_is_there(place: Place, version: VersionRecord) -> bool:
-    return open_store(place.home.root).stat(f"versions/{version.version_id}/report.html") is not None
+    return open_store(place.home.root).stat(page_uri(version.version_id)) is not None
 
 
 def _commands(row: RunRecord, version: VersionRecord | None, flag: PauseFlag | None) -> dict[str, str | None]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataflow_ops.console.actions import MAX_WHY, SCOPES
 from dataflow_ops.console.said import fault
 from dataflow_ops.console.sample_desk import SampleDesk
-from dataflow_ops.console.sample_tasks_view import OPEN
 from dataflow_ops.control.flags import PauseFlags
 from dataflow_ops.errors import ConfigError
+from dataflow_ops.state.machine import OPEN_TASKS
 from dataflow_ops.state.samples.records import SampleTask
 
 
@@ -19,7 +19,7 @@ def pause(desk: SampleDesk, dataset: str, task_id: str, scope: str, who: str, wh
         ConfigError: no such scope, or the task has ended.
     """
     task = desk.task(dataset, task_id)
-    if scope == "run" and task.state not in OPEN:
+    if scope == "run" and task.state not in OPEN_TASKS:
         raise fault(ConfigError, "sample_task_ended_pause", task=task_id)
     _flags(desk).pause(scope, _target(task, scope), who, why[:MAX_WHY])
 
@@ -43,7 +43,7 @@ def cancel(desk: SampleDesk, dataset: str, task_id: str, who: str) -> None:
         ConfigError: it has ended.
     """
     task = desk.task(dataset, task_id)
-    if task.state not in OPEN:
+    if task.state not in OPEN_TASKS:
         raise fault(ConfigError, "sample_task_ended_cancel", task=task_id)
     desk.store.cancel_task(task_id, who)
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from dataflow_ops.console.runs import command
 from dataflow_ops.console.sample_desk import SampleDesk
+from dataflow_ops.state.machine import OPEN_TASKS
 from dataflow_ops.state.records import CursorRecord
 from dataflow_ops.state.samples.failures import Which, count_failures
 from dataflow_ops.state.samples.records import SampleTask
@@ -14,8 +15,6 @@ from dataflow_ops.state.samples.targets import Wanted, count_targets
 
 SHOWN: Final = 50
 """Newest tasks of a data set on its page."""
-OPEN: Final = ("PENDING", "RUNNING", "PAUSED", "FAILED")
-"""States of which something may still come."""
 FAMILIES: Final = {
     "rule.": "rules",
     "changed.": "changes",
@@ -73,7 +72,7 @@ class _Names:
 def _row(desk: SampleDesk, task: SampleTask, names: _Names) -> dict[str, Any]:
     store = desk.store
     at = store.sample_cursor(task.task_id)
-    flag = store.paused(task.task_id, task.dataset) if task.state in OPEN else None
+    flag = store.paused(task.task_id, task.dataset) if task.state in OPEN_TASKS else None
     processed = at.processed_rows if at else 0
     total = _total(desk, task)
     running = task.state == "RUNNING" and not task.silent

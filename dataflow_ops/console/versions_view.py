@@ -13,6 +13,7 @@ from dataflow_ops.console.version_facts import drift_of, facts_of
 from dataflow_ops.errors import ConfigError, VersionError
 from dataflow_ops.pipeline.home import Home
 from dataflow_ops.pipeline.overtaken import overtaken
+from dataflow_ops.pipeline.report_file import read_page
 from dataflow_ops.pipeline.version_states import REJECTED, REMOVED, SHOWN_WAITING, became, shown
 from dataflow_ops.pipeline.version_trail import Trail, trail
 from dataflow_ops.pipeline.versions import VersionBook
@@ -246,7 +247,7 @@ def report_text(home: Home, state: StateStore, dataset: str, version: str) -> st
     """
     if not any(v.version_id == version for v in state.versions(dataset)):
         raise fault(VersionError, "no_such_version", version=version, dataset=dataset)
-    blobs, uri = open_store(home.root), f"versions/{version}/report.html"
-    if blobs.stat(uri) is None:
+    page = read_page(open_store(home.root), version)
+    if page is None:
         raise fault(VersionError, "report_gone", version=version)
-    return blobs.read(uri).decode("utf-8")
+    return page

@@ -20,6 +20,17 @@ def report_uri(version_id: str) -> str:
     return f"versions/{version_id}/report.json"
 
 
+def page_uri(version_id: str) -> str:
+    """Where a version's report lies, for people."""
+    return f"versions/{version_id}/report.html"
+
+
+def read_page(blobs: BlobStore, version_id: str) -> str | None:
+    """A version's report, HTML; None where there is none."""
+    uri = page_uri(version_id)
+    return None if blobs.stat(uri) is None else blobs.read(uri).decode("utf-8")
+
+
 def read_report(blobs: BlobStore, version_id: str) -> tuple[dict[str, Any] | None, str]:
     """A version's report.
 

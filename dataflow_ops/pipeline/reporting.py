@@ -15,7 +15,16 @@ from dataflow_ops.observe.report_html import render
 from dataflow_ops.pipeline.facts import Facts
 from dataflow_ops.pipeline.look import rule_notes
 from dataflow_ops.pipeline.reader import RunReader
-from dataflow_ops.pipeline.report_file import UNFIT, Note, log, put_aside, read_report, report_uri, unfit
+from dataflow_ops.pipeline.report_file import (
+    UNFIT,
+    Note,
+    log,
+    page_uri,
+    put_aside,
+    read_report,
+    report_uri,
+    unfit,
+)
 from dataflow_ops.pipeline.session import Session
 from dataflow_ops.pipeline.version_states import PUBLISHED, WAITING
 from dataflow_ops.state.records import VersionRecord
@@ -122,7 +131,7 @@ def write_report(session: Session, version_id: str, data: Mapping[str, Any]) -> 
     if found is not None and found.get("format") == data["format"]:
         if not executed:
             known = {key: found.get(key) for key in stands}
-            if known == stands and blobs.stat(f"versions/{version_id}/report.html") is not None:
+            if known == stands and blobs.stat(page_uri(version_id)) is not None:
                 return
             try:
                 _put(blobs, version_id, {**found, **stands})
@@ -190,4 +199,4 @@ def refresh_report(
 def _put(blobs: BlobStore, version_id: str, data: Mapping[str, Any]) -> None:
     text, page = json.dumps(data, ensure_ascii=False, indent=1, default=str), render(data)
     blobs.put(report_uri(version_id), text.encode(), replace=True)
-    blobs.put(f"versions/{version_id}/report.html", page.encode(), replace=True)
+    blobs.put(page_uri(version_id), page.encode(), replace=True)

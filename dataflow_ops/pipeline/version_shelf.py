@@ -17,6 +17,7 @@ from dataflow_ops.pipeline.chain import records_below, version_named, versions_o
 from dataflow_ops.pipeline.fates import fates_line, fates_of, replaced_documents
 from dataflow_ops.pipeline.home import Home
 from dataflow_ops.pipeline.overtaken import Overtaken, overtaken
+from dataflow_ops.pipeline.report_file import page_uri
 from dataflow_ops.pipeline.version_states import PAST_RETENTION, REMOVED, SHOWN_WAITING, WITH_SET, shown
 from dataflow_ops.state.records import RunRecord, VersionRecord
 from dataflow_ops.state.store import StateStore
@@ -154,7 +155,7 @@ class VersionShelf(AbstractContextManager["VersionShelf"]):
     def report_path(self, version: str | None, dataset: str | None = None) -> str:
         """Where the report lies."""
         record = self._find(version, dataset)
-        return address(self._home.root, f"versions/{record.version_id}/report.html")
+        return address(self._home.root, page_uri(record.version_id))
 
     def _waits(self, record: VersionRecord) -> str:
         """Why a version waits for a person; ``""`` where it doesn't."""

@@ -91,7 +91,7 @@ TASK_STATES: Final = frozenset(state for state, _ in TASK_MOVES) | frozenset(TAS
 RUN_STATES: Final = frozenset(state for state, _ in RUN_MOVES) | frozenset(RUN_MOVES.values())
 
 OPEN_TASKS: Final = ("PENDING", "RUNNING", "PAUSED", "FAILED")
-"""States that cancelling a run acts on."""
+"""States of a task that something may still come of, and that cancelling acts on."""
 LIVE_RUNS: Final = ("PLANNED", "RUNNING", "PAUSED")
 """States of a run that still wants its tasks."""
 FINISHED_RUNS: Final = ("SUCCEEDED", "SUCCEEDED_WITH_DEAD", "AWAITING_APPROVAL")

@@ -17,10 +17,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from dataflow_ops.errors import ConfigError
+from dataflow_ops.layers.ingest.outside import Key
 
 VERSION: Final = 1
-
-Key = tuple[object, ...]
 
 _UNFIT: Final = re.compile("[%/,\x00-\x1f\x7f\udc80-\udcff]")
 _LONGEST: Final = 120

@@ -8,10 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from dataflow_ops.dates import has_date, of_day
 from dataflow_ops.errors import ConfigError
-from dataflow_ops.layers.ingest.sources.roots import Root
+from dataflow_ops.layers.ingest.sources.roots import WILD, Root
 from dataflow_ops.source_settings import SourceSettings
-
-_WILD = frozenset("*?[")
 
 
 class SourceOfDays(SourceSettings):
@@ -59,7 +57,7 @@ def _deepest(
     base = ""
     for i, part in enumerate(parts):
         path = os.path.join(folder, base, part)
-        if _WILD & set(part) or is_hidden(part) or os.path.islink(path):
+        if WILD & set(part) or is_hidden(part) or os.path.islink(path):
             return base
         if not os.path.isdir(path):
             # The last name may be a file's; one without a suffix is none that any parser takes.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +12,8 @@ from dataflow_ops.errors import ConfigError
 from dataflow_ops.layers.ingest.sources.names import unescape
 from dataflow_ops.source_settings import SourceSettings
 
-_WILD = frozenset("*?[")
+WILD = frozenset("*?[")
+"""Characters that make a name a pattern."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +47,8 @@ def root_of(source: SourceSettings) -> Root:
     if path.exists():
         return Root(path.parent, single=path.name)
     parts = path.parts
-    wild = next((i for i, part in enumerate(parts) if _WILD & set(part)), None)
-    if wild is not None:
+    wild = first_wild(parts)
+    if wild < len(parts):
         folder = Path(*parts[:wild])
         if folder.is_dir():
             return Root(folder, pattern="/".join(parts[wild:]))
@@ -54,11 +56,16 @@ def root_of(source: SourceSettings) -> Root:
     raise _absent(source, path)
 
 
+def first_wild(parts: Sequence[str]) -> int:
+    """Place of the first part that is a pattern; behind the last where none is."""
+    return next((i for i, part in enumerate(parts) if WILD & set(part)), len(parts))
+
+
 def _dated(source: SourceSettings) -> Root:
     """With ``{date}``: the last folder before it (before a pattern, where one stands in front of it)."""
     before, template = root_and_template(source.path)
     parts = Path(before).expanduser().parts
-    wild = next((i for i, part in enumerate(parts) if _WILD & set(part)), len(parts))
+    wild = first_wild(parts)
     folder = Path(*parts[:wild])
     if not folder.is_dir():
         raise _absent(source, folder)

@@ -13,11 +13,11 @@ from dataflow_ops.layers.ingest.sources.days import day_patterns
 from dataflow_ops.layers.ingest.sources.listed import LeftOut, SourceFile
 from dataflow_ops.layers.ingest.sources.names import escape
 from dataflow_ops.layers.ingest.sources.patterns import OTHER_DAY, Patterns
+from dataflow_ops.layers.ingest.sources.roots import first_wild
 from dataflow_ops.media import media_of
 from dataflow_ops.source_settings import SourceSettings
 
 SCHEME = "s3://"
-_WILD = frozenset("*?[")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def root_in(source: SourceSettings, bucket: Bucket) -> Root:
     if has_date(place):
         before, template = root_and_template(place)
         parts = [part for part in before.split("/") if part != "."]
-        wild = next((i for i, part in enumerate(parts) if _WILD & set(part)), len(parts))
+        wild = first_wild(parts)
         template = "/".join([*parts[wild:], template])
         return _there(source, bucket, Root(_folder(parts[:wild]), "", of_any_day(template), template))
     # Of all keys that begin so, the one that is no longer comes first.
@@ -61,7 +61,7 @@ def root_in(source: SourceSettings, bucket: Bucket) -> Root:
         folder, _, name = place.rpartition("/")
         return Root(f"{folder}/" if folder else "", name)
     parts = place.rstrip("/").split("/") if place else []
-    wild = next((i for i, part in enumerate(parts) if _WILD & set(part)), len(parts))
+    wild = first_wild(parts)
     if wild < len(parts) and next(bucket.listed(f"{place.rstrip('/')}/"), None) is not None:
         wild = len(parts)
     return _there(source, bucket, Root(_folder(parts[:wild]), "", "/".join(parts[wild:])))
@@ -105,7 +105,7 @@ def _prefixes(source: SourceSettings, root: Root) -> list[str]:
     texts = day_patterns(source, [root.template])
     if not texts:
         return [root.prefix]
-    plain = {text[: next((i for i, c in enumerate(text) if c in _WILD), len(text))] for text in texts}
+    plain = {text[: first_wild(text)] for text in texts}
     kept = [text for text in plain if not any(text != other and text.startswith(other) for other in plain)]
     return sorted(root.prefix + text for text in kept)
 

@@ -17,6 +17,7 @@ from typing import Final
 from dataflow_ops.errors import ConfigError, SourceChanged, SourceRefused
 from dataflow_ops.layers.ingest import rowform
 from dataflow_ops.layers.ingest.outside import Key, Outside, Table
+from dataflow_ops.layers.ingest.sources.jsonfiles import DIALOGUE_KEYS
 from dataflow_ops.layers.ingest.sources.listed import LeftOut, SourceFile
 from dataflow_ops.media import ROWS
 from dataflow_ops.source_settings import SourceSettings
@@ -25,8 +26,6 @@ ROW_BYTES: Final = 4096
 """Bytes counted for a row whose text is not read: about the mean of a corpus of web pages and handbooks."""
 GONE: Final = '{"rows":0}'
 """The mark of a range that a version below had and the table no longer has: it gives no rows."""
-
-_DIALOGUE: Final = ("messages", "conversations")
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +175,7 @@ def _form(source: SourceSettings, names: Sequence[str]) -> Form:
         raise SourceRefused(
             f"{where}: two columns are called {doubled[0]}; give one another name in the query"
         )
-    text = () if any(name in names for name in _DIALOGUE) else (source.text_field,)
+    text = () if any(name in names for name in DIALOGUE_KEYS) else (source.text_field,)
     version = (source.version,) if source.version else ()
     for keyword, wanted in (
         ("key", source.key),
@@ -189,7 +188,7 @@ def _form(source: SourceSettings, names: Sequence[str]) -> Form:
                 f"{where}: {keyword}: there is no column '{missing[0]}'; there are {', '.join(names)}"
             )
     if source.columns:
-        beside = (source.text_field, source.url_field, *(() if text else _DIALOGUE))
+        beside = (source.text_field, source.url_field, *(() if text else DIALOGUE_KEYS))
         chosen = (*source.key, *(n for n in beside if n in names), *version, *source.columns)
         read = tuple(dict.fromkeys(chosen))
     else:
