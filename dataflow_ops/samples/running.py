@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final, Generic, Protocol, TypeVar
 
 import sqlalchemy as sa
@@ -31,6 +32,7 @@ _FIRST_PAUSE_S: Final = 0.25
 _MOST_PAUSE_S: Final = 5.0
 
 Content = TypeVar("Content")
+Done = TypeVar("Done")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,20 +117,20 @@ def run_task(
                 for batch in _batches(store, claim, step, at):
                     done = batch.rows + (at.cursor.processed_rows if at.cursor else 0)
                     after = CursorRecord(batch.file_id, batch.end, done, batch.detail)
-                    _write(store, claim, step, batch, after)
+                    write_batch(store, claim, after, partial(step.keep, claim=claim, batch=batch))
                     at.cursor = after
                     if told is not None:
                         told(done)
                     if watch.flag() is not None:
                         break
                 else:
-                    _give_back(store, claim, lambda: store.finish_task(claim), "SUCCESS")
+                    give_back(store, claim, "SUCCESS", lambda: store.finish_task(claim))
                     return store.sample_task(task_id)
-            _give_back(store, claim, lambda: store.pause_task(claim, at.cursor), "PAUSED")
+            give_back(store, claim, "PAUSED", lambda: store.pause_task(claim, at.cursor))
         except LeaseLost:
             raise
         except Interrupted:
-            _give_back(store, claim, lambda: store.pause_task(claim, at.cursor), "PAUSED")
+            give_back(store, claim, "PAUSED", lambda: store.pause_task(claim, at.cursor))
         except KeyboardInterrupt:
             # Given back, neither failed nor done. The cursor is what was committed, if anything was just now.
             store.pause_task(claim, None)
@@ -147,6 +149,80 @@ def free_if_dead(store: SampleStore, task_id: str) -> None:
             store.beat(task_id, task.epoch, 0.0)
         except LeaseLost:
             return  # somebody was faster
+
+
+def until_there(store: SampleStore, do: Callable[[], Done]) -> Done:
+    """Do what may be done twice until the database has taken it, as long as the store is patient.
+
+    Args:
+        store: whose patience counts.
+        do: reads, or writes so that a second time changes nothing.
+
+    Raises:
+        DatabaseUnavailable: it stayed away.
+        CommitUnknown: it stayed away, and did not say whether it had committed.
+    """
+    wait = _Wait(store)
+    while True:
+        try:
+            return do()
+        except (DatabaseUnavailable, CommitUnknown) as e:
+            wait.after(e)
+
+
+def write_batch(
+    store: SampleStore, claim: Claim, at: CursorRecord, write: Callable[[sa.Connection], Mapping[str, float]]
+) -> None:
+    """A batch, its counts and the cursor behind it in one transaction, once, whatever breaks.
+
+    Args:
+        store: open.
+        claim: of the task.
+        at: where the cursor stands behind the batch: nowhere else.
+        write: writes the rows, and says what is to be counted; called again where it was undone.
+
+    Raises:
+        LeaseLost: another owns the task; nothing was written.
+        EndlessRead: it reads what it writes; nothing was written.
+        StateError: the database stayed away.
+    """
+
+    def once() -> None:
+        try:
+            with store.write() as connection:
+                store.hold(connection, claim)
+                store.progress(connection, claim, at, write(connection))
+        except CommitUnknown:
+            # Every batch moves the cursor, so that it tells whether this one was written.
+            if store.sample_cursor(claim.task.task_id) != at:
+                raise
+
+    until_there(store, once)
+
+
+def give_back(store: SampleStore, claim: Claim, state: str, move: Callable[[], None]) -> None:
+    """End the claim, once; where it is not known whether that was written, the task's row tells.
+
+    Args:
+        store: open.
+        claim: of the task.
+        state: in which the task is then.
+        move: ends it.
+
+    Raises:
+        LeaseLost: another owns the task; nothing was written.
+        StateError: the database stayed away.
+    """
+
+    def once() -> None:
+        try:
+            move()
+        except CommitUnknown:
+            task = store.sample_task(claim.task.task_id)
+            if (task.state, task.epoch) != (state, claim.epoch):
+                raise
+
+    until_there(store, once)
 
 
 @dataclass(slots=True)
@@ -201,42 +277,6 @@ def _batches(
                 wait.over()
                 yield batch
         except (DatabaseUnavailable, CommitUnknown) as e:
-            wait.after(e)
-        else:
-            return
-
-
-def _give_back(store: SampleStore, claim: Claim, move: Callable[[], None], state: str) -> None:
-    """End the claim; where it is not known whether that was written, the task's row tells."""
-    wait = _Wait(store)
-    while True:
-        try:
-            move()
-        except (DatabaseUnavailable, CommitUnknown) as e:
-            wait.after(e)
-            task = store.sample_task(claim.task.task_id)
-            if (task.state, task.epoch) == (state, claim.epoch):
-                return
-        else:
-            return
-
-
-def _write(
-    store: SampleStore, claim: Claim, step: SampleStep[Content], batch: Batch[Content], at: CursorRecord
-) -> None:
-    """One batch, once; a database that went away in the middle is waited for while the store is patient."""
-    wait = _Wait(store)
-    while True:
-        try:
-            with store.write() as connection:
-                store.hold(connection, claim)
-                counts = step.keep(connection, claim, batch)
-                store.progress(connection, claim, at, counts)
-        except CommitUnknown:
-            # Every batch moves the cursor, so that it tells whether this one was written.
-            if store.sample_cursor(claim.task.task_id) == at:
-                return
-        except DatabaseUnavailable as e:
             wait.after(e)
         else:
             return

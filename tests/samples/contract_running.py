@@ -147,8 +147,9 @@ class RunningContract(SampleCase):
 
     # A database that goes away in the middle of a batch
 
+    @pytest.mark.parametrize("cut", [4, 5], ids=["the last batch", "the end"])
     def test_a_commit_whose_outcome_is_unknown_is_read_and_not_repeated(
-        self, store: SampleStore, monkeypatch: pytest.MonkeyPatch
+        self, store: SampleStore, monkeypatch: pytest.MonkeyPatch, cut: int
     ) -> None:
         task_id = self._ask(store, "fa")
         step = Stage(store)
@@ -159,7 +160,7 @@ class RunningContract(SampleCase):
             with real() as connection:
                 yield connection
             calls.append(len(step.seen))
-            if len(calls) == 4:  # claim, two batches, and this one was committed
+            if len(calls) == cut:  # claim, three batches, end: this one was committed
                 raise CommitUnknown("the line is cut")
 
         monkeypatch.setattr(store.db, "write", write)

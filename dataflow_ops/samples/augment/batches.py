@@ -15,10 +15,10 @@ from typing import Final
 import sqlalchemy as sa
 
 from dataflow_ops.errors import StateError
-from dataflow_ops.samples.augment.calls import again_until_there
 from dataflow_ops.samples.augment.render import render
 from dataflow_ops.samples.augment.requests import Request, body_of, request_key, retry_key
 from dataflow_ops.samples.augment.templates import Template
+from dataflow_ops.samples.running import until_there
 from dataflow_ops.state.cursors import files_to_read
 from dataflow_ops.state.records import CursorRecord
 from dataflow_ops.state.samples.failures import Failure, Which, list_failures
@@ -87,7 +87,7 @@ class Batches:
         for file, offset in files_to_read(self._task.files, self._claimed()):
             start = (offset, _turn_of(self._at) if file == self._at.file_id else 0)
             while True:
-                batch = again_until_there(partial(self._next, file, start), self._patience())
+                batch = until_there(self._store, partial(self._next, file, start))
                 if batch is None:
                     break
                 start = (batch.after.offset, _turn_of(batch.after))
@@ -97,14 +97,11 @@ class Batches:
     def _claimed(self) -> CursorRecord | None:
         return None if self._at.file_id is None else self._at
 
-    def _patience(self) -> float:
-        return self._store.db.patience_s
-
     def _put_back(self) -> Iterator[Batch]:
         """Failures that somebody put back, each under a new key. The cursor stays where it is."""
         after = ""
         while True:
-            found = again_until_there(partial(self._failures, after), self._patience())
+            found = until_there(self._store, partial(self._failures, after))
             if not found:
                 return
             after = found[-1][0].key

@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-import logging
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Literal, Protocol, TypeVar
+from typing import Final, Literal
 
 import sqlalchemy as sa
 
 from dataflow_ops.clients.endpoint_errors import CallStopped, EndpointError, EndpointRefused
 from dataflow_ops.clients.openai_answers import Completion
 from dataflow_ops.clients.openai_api import OpenAiApi
-from dataflow_ops.errors import CommitUnknown, DatabaseUnavailable
 from dataflow_ops.samples.augment.budget import Bound, Budget, BudgetReached
 from dataflow_ops.samples.augment.pacing import Pacing
 from dataflow_ops.samples.augment.requests import Request
 from dataflow_ops.samples.augment.templates import Template
 from dataflow_ops.samples.augment.validate import AnswerRefused, accept
+from dataflow_ops.samples.running import until_there
 from dataflow_ops.state.samples.generations import Asked, Usage, record_answer, record_failure
 from dataflow_ops.state.samples.records import Claim
 from dataflow_ops.state.samples.store import SampleStore
 
-log = logging.getLogger(__name__)
-T = TypeVar("T")
-_AGAIN_S: Final = 0.5
 _MOST_RAW: Final = 65_536
 """Characters of a raw answer that the failure queue keeps."""
 
@@ -54,11 +49,8 @@ class Outcome:
     final: bool = False
 
 
-class Ask(Protocol):
-    """Asks, validates, makes the end durable."""
-
-    def __call__(self, request: Request) -> Outcome:
-        """How it ended."""
+Ask = Callable[[Request], Outcome]
+"""Asks, validates, makes the end durable; how it ended."""
 
 
 class Caller:
@@ -196,7 +188,7 @@ class Caller:
                 write(connection)
 
         # The same row written twice is one row, so a commit of unknown end is simply repeated.
-        again_until_there(in_transaction, self._store.db.patience_s)
+        until_there(self._store, in_transaction)
 
     def _asked(self, request: Request) -> Asked:
         sent = {k: v for k, v in request.body.items() if k not in ("messages", "model")}
@@ -271,24 +263,3 @@ class _CallGate:
         self._budget.settle(bound, used)
         self._pacing.give_back(bound.tokens - used.tokens)
         return outcome
-
-
-def again_until_there(do: Callable[[], T], patience_s: float) -> T:
-    """Do what may be done twice until the database has taken it.
-
-    Args:
-        do: reads, or writes so that a second time changes nothing.
-        patience_s: how long a database that is away is asked again.
-
-    Raises:
-        StateError: it stayed away.
-    """
-    began = time.monotonic()
-    while True:
-        try:
-            return do()
-        except (DatabaseUnavailable, CommitUnknown) as e:
-            if time.monotonic() - began > patience_s:
-                raise
-            log.warning("state broke off, done again: %s", e)
-            time.sleep(_AGAIN_S)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Protocol
@@ -21,12 +21,12 @@ from dataflow_ops.errors import (
 )
 from dataflow_ops.samples.augment.batches import Batches
 from dataflow_ops.samples.augment.budget import Budget
-from dataflow_ops.samples.augment.calls import Caller, again_until_there
+from dataflow_ops.samples.augment.calls import Caller
 from dataflow_ops.samples.augment.pacing import Pacing
 from dataflow_ops.samples.augment.step import AugmentStep, Hears, Pause, Watch, told_of
 from dataflow_ops.samples.augment.tally import Tally
 from dataflow_ops.samples.augment.templates import Template
-from dataflow_ops.samples.running import LEASE_S, free_if_dead
+from dataflow_ops.samples.running import LEASE_S, free_if_dead, give_back, until_there
 from dataflow_ops.state.database import dump
 from dataflow_ops.state.records import CursorRecord
 from dataflow_ops.state.samples.failures import IN_QUEUE, Which, count_failures, reopen_task
@@ -184,15 +184,15 @@ def run_augment(
     except (CommitUnknown, DatabaseUnavailable):
         raise  # nothing more can be written: whoever claims the task next goes on from its cursor
     except Exception as e:
-        _settle(store, claim, "FAILED", partial(store.fail_task, claim, e, tally.difference()))
+        give_back(store, claim, "FAILED", partial(store.fail_task, claim, e, tally.difference()))
         if not isinstance(e, DataFlowError):
             raise
         return Ended(task.task_id, "FAILED", str(e), total, tally.counts())
     if step.pause is not None:
         at, pause = step.at or CursorRecord(None, 0, 0, {}), step.pause
-        _settle(store, claim, "PAUSED", lambda: store.pause_task(claim, at, tally.difference(), pause.why))
+        give_back(store, claim, "PAUSED", lambda: store.pause_task(claim, at, tally.difference(), pause.why))
         return _paused(task.task_id, pause, total, tally.counts())
-    _settle(store, claim, "SUCCESS", lambda: store.finish_task(claim, tally.difference()))
+    give_back(store, claim, "SUCCESS", lambda: store.finish_task(claim, tally.difference()))
     return _done(store, task.task_id, total)
 
 
@@ -203,7 +203,7 @@ def _claim(store: SampleStore, task_id: str, owner: str, lease_s: float, hears: 
     while True:
         try:
             free_if_dead(store, task_id)
-            return again_until_there(lambda: store.claim_task(task_id, owner, lease_s), store.db.patience_s)
+            return until_there(store, lambda: store.claim_task(task_id, owner, lease_s))
         except LeaseLost:
             if time.monotonic() - began > lease_s + _SPARE_S:
                 raise
@@ -211,20 +211,6 @@ def _claim(store: SampleStore, task_id: str, owner: str, lease_s: float, hears: 
                 hears.note(f"another process holds {task_id}; waiting until its lease is over")
                 said = True
             time.sleep(_LOOK_S)
-
-
-def _settle(store: SampleStore, claim: Claim, state: str, end: Callable[[], None]) -> None:
-    """End the claim once, also where the database did not say whether it committed."""
-
-    def once() -> None:
-        try:
-            end()
-        except CommitUnknown:
-            now = store.sample_task(claim.task.task_id)
-            if (now.state, now.epoch) != (state, claim.epoch):
-                raise
-
-    again_until_there(once, store.db.patience_s)
 
 
 def _task_id(template: Template, dataset: str, files: Sequence[str]) -> str:

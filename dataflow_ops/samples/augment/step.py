@@ -19,9 +19,9 @@ from typing import Final, Literal, Protocol
 from dataflow_ops.control.pause import Flag
 from dataflow_ops.errors import CommitUnknown, DatabaseUnavailable, DataFlowError
 from dataflow_ops.samples.augment.batches import Batch, Batches
-from dataflow_ops.samples.augment.calls import Ask, Outcome, again_until_there
+from dataflow_ops.samples.augment.calls import Ask, Outcome
 from dataflow_ops.samples.augment.tally import Tally
-from dataflow_ops.state.records import CursorRecord
+from dataflow_ops.samples.running import until_there, write_batch
 from dataflow_ops.state.samples.failures import requeue_keys
 from dataflow_ops.state.samples.records import Claim
 from dataflow_ops.state.samples.store import SampleStore
@@ -233,22 +233,14 @@ class AugmentStep:
 
     def _record(self, batch: Batch) -> None:
         self._tally.reuse(self._claim.task.task_id, batch.known.values())
+        # The cursor tells whether a batch was written; a batch of failures put back moves its number alone.
         number = self.at.detail.get("batch", 0) if self.at is not None else 0
         numbered = (number if isinstance(number, int) else 0) + 1
         after = replace(batch.after, detail={**batch.after.detail, "batch": numbered})
-        again_until_there(lambda: self._progress(after), self._store.db.patience_s)
+        write_batch(self._store, self._claim, after, lambda _: self._tally.difference())
         self.at = after
         self._tally.recorded_now()
         self._beat_at = time.monotonic()
-
-    def _progress(self, after: CursorRecord) -> None:
-        try:
-            with self._store.write() as connection:
-                self._store.progress(connection, self._claim, after, self._tally.difference())
-        except CommitUnknown:
-            # Counts are added, so this must not happen twice: each batch has its number in the cursor.
-            if self._store.sample_cursor(self._claim.task.task_id) != after:
-                raise
 
     def _fail(self, ended: list[Outcome], fault: str) -> None:
         """Let questions under way end, put back what is the endpoint's fault, and say so.
@@ -260,7 +252,7 @@ class AugmentStep:
         self._wait_for_all()
         outcomes = [*ended, *(outcome for other in self._open for outcome in other.outcomes)]
         keys = [o.request.key for o in outcomes if o.how == "failed" and o.about_all]
-        again_until_there(lambda: self._requeue(keys), self._store.db.patience_s)
+        until_there(self._store, lambda: self._requeue(keys))
         back = f"; {len(keys)} that are the endpoint's fault are asked again by the next run" if keys else ""
         raise BatchFailed(f"{fault}{back}")
 
