@@ -163,11 +163,8 @@ class SampleWork(BaseOperator):
         except LeaseLost as e:
             task = asked.store.sample_task(task.task_id)
             self._let(task)
-            if task.state == "FAILED":
-                raise
-            if task.state in ("PENDING", "RUNNING"):
-                # Whoever took it is gone already, or another goes first: looked at anew, it is neither done
-                # nor failed.
+            if task.state in ("PENDING", "RUNNING", "FAILED"):
+                # Whoever took it is gone already, or another goes first. It is not done: looked at anew.
                 self._wait(task.dataset, task.task_id, str(e))
         if task.state == "CANCELLED":
             raise AirflowFailException(f"{task.task_id}: {task.error_message}; what it wrote stays")

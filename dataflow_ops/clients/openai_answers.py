@@ -144,5 +144,6 @@ def _content(content: object) -> str:
 
 
 def _tokens(value: object) -> int | None:
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    return int(value) if whole and 0 <= int(value) < _MOST_TOKENS else None  # type: ignore[call-overload]
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST_TOKENS:
+        return value
+    return None

@@ -111,7 +111,7 @@ def run_task(
     claim = store.claim_task(task_id, owner or owner_name(), lease_s)
     watch = watch or PauseWatch(store, task_id, claim.task.dataset)
     at = _Place(claim.cursor)
-    with _beating(store, claim):
+    with beating(store, claim):
         try:
             if watch.flag() is None:
                 for batch in _batches(store, claim, step, at):
@@ -291,7 +291,7 @@ def _fail(store: SampleStore, claim: Claim, error: Exception) -> None:
 
 
 @contextmanager
-def _beating(store: SampleStore, claim: Claim) -> Iterator[None]:
+def beating(store: SampleStore, claim: Claim) -> Iterator[None]:
     """Renew the lease from a thread while the block runs."""
     over = threading.Event()
 

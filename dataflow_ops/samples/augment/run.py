@@ -26,7 +26,7 @@ from dataflow_ops.samples.augment.pacing import Pacing
 from dataflow_ops.samples.augment.step import AugmentStep, Hears, Pause, Watch, told_of
 from dataflow_ops.samples.augment.tally import Tally
 from dataflow_ops.samples.augment.templates import Template
-from dataflow_ops.samples.running import LEASE_S, free_if_dead, give_back, until_there
+from dataflow_ops.samples.running import LEASE_S, beating, free_if_dead, give_back, until_there
 from dataflow_ops.state.database import dump
 from dataflow_ops.state.records import CursorRecord
 from dataflow_ops.state.samples.failures import IN_QUEUE, Which, count_failures, reopen_task
@@ -164,9 +164,10 @@ def run_augment(
     claim = _claim(store, task.task_id, owner or owner_name(), lease_s, hears)
     stop = threading.Event()
     batches = Batches(store, claim, template)
-    with store.read() as connection:
-        tally = Tally.of(spent(connection, task.task_id), claim.task.counts)
-    total = batches.total()
+    with beating(store, claim):  # counting may take longer than a lease
+        with store.read() as connection:
+            tally = Tally.of(spent(connection, task.task_id), claim.task.counts)
+        total = batches.total()
     hears.begins(claim.task, tally, total)
     limits = template.limits
     pacing = Pacing(stop, limits.requests_per_minute, limits.tokens_per_minute)

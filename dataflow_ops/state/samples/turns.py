@@ -9,7 +9,8 @@ import sqlalchemy as sa
 
 from dataflow_ops.errors import StateError
 from dataflow_ops.state.database import Database
-from dataflow_ops.state.sample_tables import dataset_file, sample, sample_change
+from dataflow_ops.state.sample_tables import sample, sample_change
+from dataflow_ops.state.samples.targets import ready_files
 from dataflow_ops.state.upsert import insert_staged, upsert
 
 _s = sample.c
@@ -100,10 +101,7 @@ def read_dialogues(
 
 def other_files(connection: sa.Connection, dataset: str, files: Sequence[str]) -> list[str]:
     """Files of a data set besides some, in one order for all."""
-    c = dataset_file.c
-    query = sa.select(c.id).where(c.dataset == dataset, c.deleted_at.is_(None), c.status == "READY")
-    mine = set(files)
-    return sorted(row.id for row in connection.execute(query) if row.id not in mine)
+    return sorted(set(ready_files(connection, dataset)) - set(files))
 
 
 def kept_pages(

@@ -15,6 +15,7 @@ from dataflow_ops.samples.augment.run import Ended, ask_for_task, run_augment
 from dataflow_ops.samples.augment.tally import Tally
 from dataflow_ops.samples.augment.template_file import parse_template
 from dataflow_ops.samples.augment.templates import Template
+from dataflow_ops.samples.running import LEASE_S
 from dataflow_ops.state.sample_tables import dataset_file, generation, generation_failure, sample
 from dataflow_ops.state.samples.records import SampleTask
 from dataflow_ops.state.samples.store import SampleStore
@@ -108,6 +109,7 @@ def run(
     wanted: Template | None = None,
     hears: Heard | None = None,
     task_id: str | None = None,
+    lease_s: float = LEASE_S,
 ) -> Ended:
     """Run the task of a template on data set ``chat`` against a server, once."""
     wanted = wanted or template()
@@ -115,7 +117,7 @@ def run(
     watch = PauseWatch(store, task.task_id, "chat", interval_s=0.001)
     with httpx.Client() as http:
         api = OpenAiApi(http, server.url, "", wanted.endpoint.patience)
-        return run_augment(store, task, wanted, api, watch, hears or Heard())
+        return run_augment(store, task, wanted, api, watch, hears or Heard(), lease_s=lease_s)
 
 
 def rows(store: SampleStore, table: sa.Table, *where: sa.ColumnElement[bool]) -> list[dict[str, Any]]:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from dataflow_ops.errors import ConfigError
-from dataflow_ops.samples.augment import step
+from dataflow_ops.samples.augment import batches, step
 from dataflow_ops.samples.augment.step import Pause
 from dataflow_ops.samples.augment.tally import Tally
 from dataflow_ops.state.samples.failures import Which, change_failures, edit_failure
 from dataflow_ops.state.samples.store import SampleStore
+from dataflow_ops.state.samples.targets import count_targets
 from tests.samples.augment.augment_case import (
     Heard,
     answers,
@@ -426,6 +428,21 @@ def test_long_stretches_that_are_known_are_passed_while_an_answer_is_slow(
         ended = run(store, server, wanted)
     assert (ended.state, ended.counts["reused"], ended.counts["answered"]) == ("SUCCESS", 200, 1)
     assert len(server.calls) == 201
+
+
+def test_a_task_is_kept_while_it_is_counted(store: SampleStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    put_samples(store, 5)
+    silent: list[bool] = []
+
+    def slow(*arguments: Any) -> int:
+        time.sleep(1.0)
+        silent.append(store.sample_tasks()[0].silent)
+        return count_targets(*arguments)
+
+    monkeypatch.setattr(batches, "count_targets", slow)
+    with model_server() as server:
+        assert run(store, server, lease_s=0.6).state == "SUCCESS"
+    assert silent == [False]
 
 
 def test_nothing_fits(store: SampleStore) -> None:
