@@ -6,57 +6,19 @@ from itertools import pairwise
 
 import pyarrow as pa
 import pytest
-from dedup_flow import NUMBERS, STEPS, Flow, Outcome, Store, cut, documents, job
+from dedup_flow import NUMBERS, STEPS, Flow, Outcome, cut, documents, job
+from families import VOCABULARY, ZH, family
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dataflow_ops import schema
-from dataflow_ops.errors import ConservationError, CorruptOutput, FingerprintMismatch
 from dataflow_ops.job_file import parse_job
 from dataflow_ops.kernels.fold import fold_text
 from dataflow_ops.kernels.similarity import similarity
-from dataflow_ops.layers.dedup import component, identity
+from dataflow_ops.layers.dedup import component
 from dataflow_ops.layers.dedup.match import MatchStep
 from dataflow_ops.protocols import MapStep, RunStep
 from dataflow_ops.settings import JobSettings
 from dataflow_ops.values import Numbers
-
-VOCABULARY = (
-    "reservoir keeper gauge winter notebook colour level river stone hexagon basalt lava field northern cliff"
-    " morning predecessor village school"
-).split()
-ZH = (
-    "水库的管理员每天清晨沿着堤坝走一圈把水位风向和天色记在一本绿色的本子上"
-    "前任就是这样做的也没有人告诉他可以不做"
-)
-
-
-def family(seed: int, sizes: list[int]) -> list[str]:
-    """Texts in families: each member is an edited copy of an earlier one, by 0 to 25 % of its words."""
-    rng = random.Random(seed)
-    texts = []
-    for size in sizes:
-        chinese = rng.random() < 0.4
-        unit = list(ZH) if chinese else VOCABULARY
-        members = [
-            [
-                rng.choice(unit) + ("" if chinese else str(rng.randrange(30)))
-                for _ in range(rng.randrange(40, 160))
-            ]
-        ]
-        while len(members) < size:
-            words = list(rng.choice(members))
-            share = rng.choice([0, 0.02, 0.05, 0.1, 0.25])
-            if rng.random() < 0.5:
-                at, n = rng.randrange(len(words)), int(len(words) * share)
-                words[at : at + n] = [rng.choice(unit) for _ in range(rng.randrange(n + 1))]
-            else:
-                words = [rng.choice(unit) if rng.random() < share else w for w in words]
-            members.append(words)
-        joint = "" if chinese else " "
-        texts += [rng.choice(["", "  ", "\n"]) + joint.join(m) for m in members]
-    rng.shuffle(texts)
-    return texts
 
 
 def check(outcome: Outcome, table: pa.Table, least: float = 0.8) -> None:
@@ -248,43 +210,6 @@ def test_copies_near_the_script_line_still_meet() -> None:
     assert len(Flow(job()).run([documents([mixed, less])]).removed()) == 1
 
 
-def test_changed_gathered_text_is_noticed() -> None:
-    def tamper(store: Store, step: str) -> None:
-        if step != "collect":
-            return
-        for slices in store.parts["collect", "texts"].values():
-            for handles in slices.values():
-                handles[:] = [
-                    t.set_column(
-                        t.column_names.index("key_text"),
-                        "key_text",
-                        pa.array([x[:-1] + "~" for x in t["key_text"].to_pylist()], pa.large_string()),
-                    )
-                    for t in handles
-                ]
-
-    with pytest.raises(CorruptOutput, match="SHA-1"):
-        Flow(job(), tamper=tamper).run([documents(family(21, [8, 8, 8, 6, 4]))])
-
-
-def test_lost_collected_text_is_noticed() -> None:
-    def tamper(store: Store, step: str) -> None:
-        if step == "collect":
-            store.parts["collect", "texts"].clear()
-
-    with pytest.raises(CorruptOutput, match="missing"):
-        Flow(job(), tamper=tamper).run([documents(family(21, [8, 8, 8, 6, 4]))])
-
-
-def test_lost_gathered_text_is_noticed_when_it_is_collected() -> None:
-    def tamper(store: Store, step: str) -> None:
-        if step == "unite":
-            store.parts["gather", "texts"].clear()
-
-    with pytest.raises(ConservationError, match="are not there"):
-        Flow(job(), tamper=tamper).run([documents(family(21, [8, 8, 8, 6, 4]))])
-
-
 def test_texts_of_stars_are_not_collected() -> None:
     """A group whose members were all compared with the best already has nothing left to compare."""
     text = family(3, [1])[0]
@@ -297,36 +222,6 @@ def test_texts_of_stars_are_not_collected() -> None:
         some.store.load("unite", "members", p, None).num_rows for p in some.store.parts["unite", "members"]
     )
     assert 0 < some.metrics["texts_collected"] < members
-
-
-def test_signatures_of_other_making_are_refused() -> None:
-    other = job(minhash={"seed": 2})
-    names = [identity.signature_id(s) for s in (job(), other)]
-
-    def tamper(store: Store, step: str) -> None:
-        if step != "sign":
-            return
-        for slices in store.parts["sign", "signatures"].values():
-            slices[""] = [
-                t.set_column(t.column_names.index("made_by"), "made_by", pa.array([names[1]] * t.num_rows))
-                for t in slices[""]
-            ]
-
-    texts = family(3, [1])
-    with pytest.raises(FingerprintMismatch) as e:
-        Flow(job(), tamper=tamper).run([documents([texts[0], texts[0] + " x"])])
-    assert all(name in str(e.value) for name in names)
-
-
-def test_lost_signature_is_noticed() -> None:
-    def tamper(store: Store, step: str) -> None:
-        if step == "sign":
-            for slices in store.parts["sign", "signatures"].values():
-                slices[""] = [t.slice(0, 1) for t in slices[""]]
-
-    texts = family(3, [1])
-    with pytest.raises(ConservationError, match="no signature"):
-        Flow(job(), tamper=tamper).run([documents([texts[0], texts[0] + " x"])])
 
 
 def test_steps_are_what_the_engine_needs() -> None:
@@ -370,7 +265,7 @@ def test_pairs_are_readable() -> None:
         assert outcome.verdicts[bytes.fromhex(row["removed"])]["survivor_id"] == bytes.fromhex(
             row["survivor"]
         )
-        assert int(row["removed_chunk"], 16), schema.chunk_name(0)
+        assert row["removed_chunk"] in outcome.store.parts["sign", "signatures"]
 
 
 def test_copies_inside_a_crowded_template_are_found() -> None:

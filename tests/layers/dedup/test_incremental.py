@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from dedup_flow import Flow, Outcome, Store, above, alias, cut, documents, job
+from families import family
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from test_flow import family
 
 from dataflow_ops import schema
 from dataflow_ops.errors import BaseDamaged

@@ -3,9 +3,9 @@
 import pyarrow as pa
 import pytest
 from dedup_flow import Flow, Store, above, cut, documents, job
+from families import family
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from test_flow import family
 from test_incremental import days
 
 from dataflow_ops.layers.dedup import spill
