@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -107,8 +106,7 @@ def run(
         )
     settings = load_job(job, readable(set_ or ()), [parse_source(s) for s in source or ()])
     if dry_run:
-        cores = os.cpu_count() or 1 if workers is None else workers
-        found = dry_run_of(settings, until, cores, mode=mode, data_date=date or "", home_path=home)
+        found = dry_run_of(settings, until, workers, mode=mode, data_date=date or "", home_path=home)
         _show_listing(found, as_json)
         return
     with told_when_interrupted(as_json):

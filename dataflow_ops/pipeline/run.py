@@ -126,7 +126,7 @@ def resume_run(
 def dry_run_of(
     settings: JobSettings,
     until: str | None = None,
-    workers: int = 1,
+    workers: int | None = 1,
     *,
     mode: str = "full",
     data_date: str = "",
@@ -137,7 +137,7 @@ def dry_run_of(
     Args:
         settings: the job.
         until: last layer to run.
-        workers: worker processes.
+        workers: worker processes; None: as many as the run would start.
         mode: ``full`` or ``incremental``.
         data_date: ISO date of the data; default today in the data set's time zone.
         home_path: home folder, where the versions are that an incremental run builds on.
@@ -182,7 +182,9 @@ def dry_run_of(
             notes.append(f"source {source.source_id}: bytes are estimated, {ROW_BYTES:,} for each row")
         elif not rows[-1]["bytes"]:
             notes.append(f"source {source.source_id}: {mine.num_rows} files, nothing in them")
-    if told := few_chunks(len(found), workers, sum(r["bytes"] for r in rows)):
+    size = sum(r["bytes"] for r in rows)
+    used = workers_for(size, _cores()) if workers is None else workers
+    if told := few_chunks(len(found), used, size):
         notes.append(told)
     return {"sources": rows, "notes": notes}
 

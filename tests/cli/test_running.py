@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from dataflow_ops.job_file import load_job
+from dataflow_ops.pipeline import run as run_module
 from dataflow_ops.pipeline.home import open_home
 from dataflow_ops.pipeline.session import create_run
 from tests.cli.conftest import Dataflow
@@ -30,6 +32,16 @@ def test_a_dry_run_writes_nothing(dataflow: Dataflow, job: Path, tmp_path: Path)
     assert [row["source"] for row in found["sources"]] == ["code", "docs", "rows", "pages"]
     assert all(row["files"] > 0 and row["chunks"] > 0 for row in found["sources"])
     assert not (tmp_path / "home").exists()
+
+
+def test_a_dry_run_counts_the_workers_that_a_run_starts(
+    dataflow: Dataflow, clean_job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    monkeypatch.setattr(run_module, "IDLE_FROM", 0)
+    asked = ("run", clean_job, "--dry-run", "--home", tmp_path / "home")
+    assert "chunk(s) for" not in dataflow(*asked).out
+    assert "1 chunk(s) for 5 workers" in dataflow(*asked, "--workers", 5).out
 
 
 def test_progress_is_plain_lines_where_nobody_watches(
