@@ -23,6 +23,7 @@ from dataflow_ops.samples.augment.calls import Ask, Outcome
 from dataflow_ops.samples.augment.tally import Tally
 from dataflow_ops.samples.running import until_there, write_batch
 from dataflow_ops.state.samples.failures import requeue_keys
+from dataflow_ops.state.samples.generations import spent
 from dataflow_ops.state.samples.records import Claim
 from dataflow_ops.state.samples.store import SampleStore
 
@@ -203,7 +204,15 @@ class AugmentStep:
         if self._running:
             self._hears.note(f"waiting for answers that are under way: {len(self._running)}")
         self._wait_for_all()
-        self._close()
+        until_there(self._store, self._reread)
+
+    def _reread(self) -> None:
+        """An interruption may have come between a commit and the counting of it: the database knows."""
+        task_id = self._claim.task.task_id
+        with self._store.read() as connection:
+            sums = spent(connection, task_id)
+        self._tally.reread(sums, self._store.sample_task(task_id).counts)
+        self.at = self._store.sample_cursor(task_id)
 
     def _wait_for_all(self) -> None:
         while self._running:

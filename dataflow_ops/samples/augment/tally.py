@@ -83,6 +83,11 @@ class Tally:
         """What is to be added to the task's row."""
         return {name: value - self.recorded.get(name, 0) for name, value in self.counts().items()}
 
+    def reread(self, spent: Spent, counts: Mapping[str, float]) -> None:
+        """Take over the sums over the task's rows, and what its own row holds."""
+        self.answered, self.failed, self.usage = spent.answered, spent.failed, spent.usage
+        self.reused, self.recorded = int(counts.get("reused", 0)), dict(counts)
+
     def recorded_now(self) -> None:
         """The difference was added."""
         self.recorded = self.counts()

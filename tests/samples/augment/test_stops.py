@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from dataflow_ops.samples.augment import batches
 from dataflow_ops.samples.augment.step import Pause
@@ -150,6 +154,33 @@ def test_a_pause_is_a_state_and_uses_no_attempt(store: SampleStore) -> None:
     topics = [event.topic for event in store.pending_events() if event.subject == ended.task_id]
     assert topics.count("sample_task.paused") == 1
     assert "sample_task.failed" not in topics
+
+
+@pytest.mark.parametrize("at_write", [3, 4, 5])
+def test_an_interruption_behind_a_commit_counts_nothing_twice(
+    store: SampleStore, monkeypatch: pytest.MonkeyPatch, at_write: int
+) -> None:
+    put_samples(store, 60)
+    real, writes = store.db.write, itertools.count(1)
+
+    @contextmanager
+    def write() -> Iterator[sa.Connection]:
+        with real() as connection:
+            yield connection
+        if threading.current_thread() is threading.main_thread() and next(writes) == at_write:
+            raise KeyboardInterrupt  # the task was asked for and claimed: this was a batch
+
+    monkeypatch.setattr(store.db, "write", write)
+    with model_server() as server:
+        ended = run(store, server)
+        assert ended.pause == Pause("interrupt", "interrupted")
+        check_counts(store, ended)
+        at = store.sample_cursor(ended.task_id)
+        assert at is not None
+        assert at.processed_rows == 10 * (at_write - 2)
+        ended = run(store, server)
+    assert (ended.state, len(server.calls)) == ("SUCCESS", 60)
+    check_counts(store, ended)
 
 
 def test_a_pause_does_not_wait_for_a_back_off(store: SampleStore) -> None:
