@@ -23,6 +23,7 @@ from dataflow_ops.cli.options import (
     JsonOption,
 )
 from dataflow_ops.cli.samples_home import opened, print_request
+from dataflow_ops.cli.samples_running import watch_of
 
 if TYPE_CHECKING:
     from dataflow_ops.samples.augment.templates import Template
@@ -72,8 +73,6 @@ def augment(
     as_json: JsonOption = False,
 ) -> None:
     """Ask a model about the samples of a data set. The same command goes on where it stopped."""
-    from dataflow_ops.control.pause import PauseWatch
-    from dataflow_ops.control.redis_copy import RedisCopy
     from dataflow_ops.samples.augment.opening import opened_api
     from dataflow_ops.samples.augment.run import ask_for_task, run_augment
     from dataflow_ops.state.database import PATIENCE_S
@@ -93,8 +92,7 @@ def augment(
     with opened(home) as (place, store), opened_api(wanted) as api, _ended_by_signal():
         task = ask_for_task(store, wanted, dataset, getpass.getuser(), task_id)
         store.be_patient(PATIENCE_S)
-        copy = RedisCopy(place.redis_url) if place.redis_url else None
-        watch = PauseWatch(store, task.task_id, dataset, copy)
+        watch = watch_of(place, store, task)
         try:
             ended = run_augment(store, task, wanted, api, watch, hears, lease_s=lease_s)
         finally:

@@ -11,7 +11,7 @@ import typer
 from dataflow_ops.cli.console import OUT, print_json, told_when_interrupted
 from dataflow_ops.cli.options import DEFAULT_HOME, EXIT_PAUSED, HomeOption, JsonOption
 from dataflow_ops.cli.samples_home import opened
-from dataflow_ops.cli.samples_import import run_here, told_of
+from dataflow_ops.cli.samples_running import run_here, told_of
 from dataflow_ops.cli.samples_words import (
     Asked,
     ContainsOption,

@@ -10,7 +10,7 @@ import typer
 from dataflow_ops.cli.console import OUT, print_json, print_table, told_when_interrupted
 from dataflow_ops.cli.options import DEFAULT_HOME, EXIT_PAUSED, EXIT_WAITING, HomeOption, JsonOption
 from dataflow_ops.cli.samples_home import opened
-from dataflow_ops.cli.samples_import import end_told, run_here, told_of
+from dataflow_ops.cli.samples_running import end_told, run_here, told_of
 from dataflow_ops.cli.samples_words import counts_told, moment, short
 from dataflow_ops.errors import ConfigError
 from dataflow_ops.state.machine import OPEN_TASKS

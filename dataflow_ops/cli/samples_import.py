@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import getpass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dataflow_ops.cli.console import OUT, counted, print_json, print_table, told_when_interrupted, watched
 from dataflow_ops.cli.options import DEFAULT_HOME, EXIT_PAUSED, EXIT_WAITING, HomeOption, JsonOption
 from dataflow_ops.cli.samples_home import opened
-from dataflow_ops.cli.samples_words import DatasetOption, FileOption, counts_told, dataset_of, short
+from dataflow_ops.cli.samples_running import end_told, run_here, told_of
+from dataflow_ops.cli.samples_words import DatasetOption, FileOption, dataset_of, short
 
 if TYPE_CHECKING:
     from dataflow_ops.state.samples.records import SampleTask
@@ -119,43 +120,3 @@ def letters(
     total = sum(groups.values())
     if total > len(rows):
         OUT.print(f"{len(rows):,} of {total:,}; --limit {total} shows all.")
-
-
-def run_here(place: Any, store: Any, task: SampleTask, *, quiet: bool) -> SampleTask:
-    """Run a task in this process, with a bar.
-
-    Raises:
-        ConfigError: its kind is not run from here.
-    """
-    from dataflow_ops.control.pause import PauseWatch
-    from dataflow_ops.control.redis_copy import RedisCopy
-    from dataflow_ops.samples.running import run_task
-    from dataflow_ops.samples.steps import step_of
-    from dataflow_ops.state.database import PATIENCE_S
-
-    if task.state == "SUCCESS":
-        return task
-    store.be_patient(PATIENCE_S)
-    copy = RedisCopy(place.redis_url) if place.redis_url else None
-    watch = PauseWatch(store, task.task_id, task.dataset, copy)
-    step = step_of(task, store, place.root, lambda: watch.flag() is not None)
-    turns = task.snapshot_rows or sum(store.sample_file(file).rows for file in task.files)
-    with watched("turns", quiet=quiet) as progress:
-        return run_task(store, task.task_id, step, watch, told=lambda done: progress(done, max(turns, done)))
-
-
-def end_told(task: SampleTask) -> str:
-    """How a task ended, for people: its state and its counts."""
-    return "; ".join(part for part in (task.state.lower(), counts_told(task.counts)) if part)
-
-
-def told_of(task: SampleTask) -> dict[str, Any]:
-    """A task for programs."""
-    return {
-        "task": task.task_id,
-        "dataset": task.dataset,
-        "kind": task.kind,
-        "state": task.state,
-        "counts": dict(task.counts),
-        "error": task.error_message,
-    }

@@ -119,9 +119,11 @@ def _error(task: SampleTask) -> dict[str, str | None] | None:
 
 
 def _total(desk: SampleDesk, task: SampleTask) -> int | None:
-    """Rows that a task has before it; None where that shows only as it reads."""
+    """Rows that a task has before it; None where that shows only as it reads, or it has ended."""
     if task.kind != "augment" or task.highest_id is None:
         return task.snapshot_rows
+    if task.state not in OPEN_TASKS:
+        return None
     target = task.settings["template"]["target"]
     wanted = Wanted(target["turns"], tuple(target["roles"]), tuple(target["status"]), task.highest_id)
 

@@ -98,6 +98,19 @@ def test_an_augmentation_tells_tokens_money_and_its_queue(tmp_path: Path) -> Non
         assert found["failures"] == {"OPEN": 3}
 
 
+def test_turns_of_an_augmentation_that_has_ended_are_not_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def counted(*_: object) -> int:
+        raise AssertionError("counted")
+
+    monkeypatch.setattr(sample_tasks_view, "count_targets", counted)
+    with opened(tmp_path) as desk:
+        desk.store.finish_task(augmenting(desk.store))
+        found = shown(desk, "aug")
+        assert (found["total"], found["progress"], found["rows"]) == (None, 1.0, 5)
+
+
 def test_a_pause_is_no_failure_and_says_by_whom(tmp_path: Path) -> None:
     with opened(tmp_path) as desk:
         claim = augmenting(desk.store)
