@@ -9,12 +9,16 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from dataflow_ops.errors import ConfigError
 from dataflow_ops.plain_yaml import MAX_BYTES, Unreadable, read_yaml
 
 SHOWN = 400
 """Most characters of a wrong value in a message."""
+
+_LOGINS = (("url",), ("base_url",), ("api_key_env",), ("secret_env",))
+"""Keys whose values hold a login, or are mistaken for one."""
 
 Place = tuple[int | str, ...]
 Model = TypeVar("Model", bound=BaseModel)
@@ -73,9 +77,7 @@ def validated(
             if problem["type"] == "extra_forbidden":
                 known = sorted(set(_known_keys(model, place[:-1])) - set(hidden))
                 message = _unknown(str(place[-1]), known)
-            # An address may hold a login, which must not be repeated.
-            quiet = isinstance(problem["input"], dict) or place[-1:] in (("base_url",), ("url",))
-            shown = "" if quiet else f" (given: {_short(problem['input'])})"
+            shown = "" if _is_quiet(problem) else f" (given: {_short(problem['input'])})"
             blamed = next((f"--set {p}" for p in overrides if _concerns(p, place)), where)
             called = (named or dotted)(place)
             lines.setdefault(blamed, []).append(f"  {called}: {message}{shown}")
@@ -121,6 +123,12 @@ def _text(path: Path) -> str:
     with path.open("rb") as file:
         data = file.read(MAX_BYTES + 1)
     return data.decode("utf-8", "strict" if len(data) <= MAX_BYTES else "replace")
+
+
+def _is_quiet(problem: ErrorDetails) -> bool:
+    """Whether what was given is not repeated: it is long, or may hold a login."""
+    is_unknown = problem["type"] == "extra_forbidden"  # such as password, or api_key
+    return is_unknown or isinstance(problem["input"], dict) or problem["loc"][-1:] in _LOGINS
 
 
 def _short(value: object) -> str:
