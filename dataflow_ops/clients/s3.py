@@ -35,6 +35,15 @@ TRIES: Final = 8
 MAX_CONNECTIONS: Final = 16
 OWN_TRIES: Final = 6
 """Of what botocore gives up at once although the next try may do: see :func:`tried`."""
+NOTED: Final = {
+    "s3_endpoint": "DATAFLOW_S3_ENDPOINT",
+    "s3_region": "DATAFLOW_S3_REGION",
+    "s3_path_style": "DATAFLOW_S3_PATH_STYLE",
+    "s3_access_key": "AWS_ACCESS_KEY_ID",
+    "s3_secret_key": "AWS_SECRET_ACCESS_KEY",
+    "s3_session_token": "AWS_SESSION_TOKEN",
+}
+"""Names in a stack's note for command lines -> the variables that say the same."""
 
 _REPEATABLE: Final = frozenset(
     "ConditionalRequestConflict OperationAborted InvalidDigest IncompleteBody"

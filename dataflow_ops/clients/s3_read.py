@@ -17,6 +17,7 @@ MOST_AHEAD: Final = 8 << 20
 """Bytes asked for at once: the first after a seek, doubled up to the second where reading goes on."""
 BODY_TRIES: Final = 6
 """Connections in a row that may break without one byte having come."""
+_REPLACED: Final = "{} was replaced while it was read; run again"
 
 
 class Found(NamedTuple):
@@ -146,15 +147,19 @@ def _take(client: Any, bucket: str, key: str, start: int, end: int | None, etag:
                 Bucket=bucket, Key=key, Range=f"bytes={start}-{end - 1 if end else ''}"
             )
         except ClientError as e:
-            if code_of(e) in ("InvalidRange", "416"):
-                return etag
-            raise
+            if code_of(e) not in ("InvalidRange", "416"):
+                raise
+            # Behind the end: of the same object, or of a shorter one that has replaced it.
+            now = look(client, bucket, key) if etag else None
+            if etag and (now is None or now.etag != etag):
+                raise ObjectChanged(_REPLACED.format(url)) from e
+            return etag
     # Its own `with` would give the raw stream, which takes a cut connection for the end.
     with closing(answer["Body"]) as body:
         # Compared here instead of asked for with If-Match, which not every server answers rightly.
         found = str(answer["ETag"]).strip('"')
         if etag and found != etag:
-            raise ObjectChanged(f"{url} was replaced while it was read; run again")
+            raise ObjectChanged(_REPLACED.format(url))
         try:
             while block := body.read(1 << 20):
                 into += block

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Iterable
 from typing import BinaryIO
 
-from dataflow_ops.errors import ConfigError
+from dataflow_ops.errors import ConfigError, CorruptOutput
 from dataflow_ops.layers.ingest.sources import open_path
 from dataflow_ops.layers.ingest.sources.roots import locate
 from dataflow_ops.settings import JobSettings
@@ -68,10 +68,10 @@ class RawStore:
 
     def known(self, mark: str) -> str:
         """Where bytes of that mark were stored; ``""`` where none were, or they are gone."""
-        note = _note(mark)
-        if self._blobs.stat(note) is None:
+        try:
+            uri = self._blobs.read(_note(mark)).decode()
+        except CorruptOutput:
             return ""
-        uri = self._blobs.read(note).decode()
         return uri if self._blobs.stat(uri) is not None else ""
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import errno
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dataflow_ops.clients.s3 import S3Access
+from dataflow_ops.clients.s3 import NOTED, S3Access, access_from_environment
 from dataflow_ops.errors import ConfigError, DatabaseUnavailable
 from dataflow_ops.storage.opening import Root, root_of
 
@@ -83,13 +83,15 @@ def open_home(path: Path, *, create: bool = True, patience_s: float = 0.0) -> Ho
 
 
 def _access(stack: dict[str, str]) -> S3Access | None:
-    """How a stack's own object store is reached, unless the environment names one."""
+    """How a stack reaches its object store, unless the environment names one."""
     if os.environ.get("DATAFLOW_S3_ENDPOINT") or not stack.get("s3_endpoint"):
         return None
-    return S3Access(
-        stack["s3_endpoint"],
+    noted = {variable: stack[name] for name, variable in NOTED.items() if name in stack}
+    return replace(
+        access_from_environment({**os.environ, **noted}),
         access_key=stack.get("s3_access_key", ""),
         secret_key=stack.get("s3_secret_key", ""),
+        session_token=stack.get("s3_session_token", ""),
     )
 
 

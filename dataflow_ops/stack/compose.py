@@ -23,7 +23,7 @@ from dataflow_ops.stack.components import (
 )
 from dataflow_ops.stack.environment import DATABASE_USER, Places, environment
 from dataflow_ops.stack.keys import MAKERS, Keys, make_keys
-from dataflow_ops.stack.object_store import TUNING, server_variables
+from dataflow_ops.stack.object_store import TUNING, is_wanted, server_variables
 from dataflow_ops.stack.relay_part import ARGUMENTS, container_secrets
 from dataflow_ops.stack.servers import POSTGRES_TUNING, REDIS_TUNING
 from dataflow_ops.stack.settings import StackSettings
@@ -60,7 +60,7 @@ def compose(settings: StackSettings) -> str:
     services = {
         POSTGRES: _postgres(settings, keys),
         REDIS: _redis(settings, keys),
-        STORE: _store(settings, keys),
+        **({STORE: _store(settings, keys)} if is_wanted(settings) else {}),
         PREPARE: _prepare(settings, keys, anchored),
         **{part.name: _airflow(settings, part, anchored) for part in container_parts(settings)},
     }
@@ -72,11 +72,12 @@ def compose(settings: StackSettings) -> str:
         if limit is not None:
             limits = {"cpus": f"{limit.cpus:g}", "memory": limit.memory}
             service.setdefault("deploy", {})["resources"] = {"limits": limits}
+    stores = ("object-data",) if STORE in services else ()
     body = {
         "name": "dataflow",
         "x-environment": anchored,
         "services": services,
-        "volumes": {"postgres-data": None, "redis-data": None, "object-data": None, "data": None},
+        "volumes": dict.fromkeys(("postgres-data", "redis-data", *stores, "data")),
     }
     return _HEAD + yaml.dump(body, Dumper=_Dumper, sort_keys=False, width=1000, allow_unicode=True)
 
@@ -103,7 +104,7 @@ def container_places(settings: StackSettings) -> Places:
         web=f"{API}:{ports.web}",
         postgres=f"{POSTGRES}:{ports.postgres}",
         redis=f"{REDIS}:{ports.redis}",
-        store=f"{STORE}:{ports.object_store}",
+        store=f"{STORE}:{ports.object_store}" if is_wanted(settings) else "",
     )
 
 
@@ -193,12 +194,13 @@ def _image(settings: StackSettings) -> dict[str, Any]:
 
 def _prepare(settings: StackSettings, keys: Keys, shared: _Shared) -> dict[str, Any]:
     extra = prepare_variables(settings, keys.admin_password, _workers(settings))
+    needed = (POSTGRES, STORE) if is_wanted(settings) else (POSTGRES,)
     return {
         **_image(settings),
         "command": ["python", "-m", "dataflow_ops.airflow.prepare"],
         "environment": {_MERGE: shared, **extra},
         "volumes": _volumes(),
-        "depends_on": {name: {"condition": "service_healthy"} for name in (POSTGRES, STORE)},
+        "depends_on": {name: {"condition": "service_healthy"} for name in needed},
         "restart": "on-failure",
         "init": True,
     }

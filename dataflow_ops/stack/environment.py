@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from dataflow_ops.clients.s3 import NOTED
 from dataflow_ops.stack.keys import Keys
 from dataflow_ops.stack.object_store import client_variables
 from dataflow_ops.stack.settings import StackSettings
@@ -137,14 +138,7 @@ def connection(own: Mapping[str, str]) -> dict[str, str]:
     found = {"state_url": own["DATAFLOW_STATE_URL"], "redis_url": own["DATAFLOW_REDIS_URL"]}
     if own["DATAFLOW_ROOT"] != own["DATAFLOW_HOME"]:
         found["root"] = own["DATAFLOW_ROOT"]
-    for name, variable in (
-        ("s3_endpoint", "DATAFLOW_S3_ENDPOINT"),
-        ("s3_access_key", "AWS_ACCESS_KEY_ID"),
-        ("s3_secret_key", "AWS_SECRET_ACCESS_KEY"),
-    ):
-        if own.get(variable):
-            found[name] = own[variable]
-    return found
+    return found | {name: own[variable] for name, variable in NOTED.items() if own.get(variable)}
 
 
 def inherited(shell: Mapping[str, str]) -> dict[str, str]:

@@ -31,13 +31,20 @@ _LOOPBACK: Final = "127.0.0.1"
 _PATIENCE_S: Final = 60.0
 
 
+def is_wanted(settings: StackSettings) -> bool:
+    """Whether the stack is to have one: as the settings say, else unless they name another server."""
+    if settings.object_store is not None:
+        return settings.object_store
+    return "DATAFLOW_S3_ENDPOINT" not in settings.environment
+
+
 def find_weed(settings: StackSettings) -> str | None:
     """SeaweedFS' program; None where the stack is to have no object store, or it is not installed.
 
     Raises:
         ConfigError: ``object_store: true``, and it is not there.
     """
-    if settings.object_store is False:
+    if not is_wanted(settings):
         return None
     beside = Path(sys.executable).with_name("weed")
     found = str(beside) if beside.is_file() else shutil.which("weed")

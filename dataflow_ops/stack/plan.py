@@ -65,7 +65,7 @@ def build(
             {**shell, **own, **extra},
             after=(POSTGRES, *stores),
             once=True,
-            digest=digest_of([once, extra, versions()]),
+            digest=digest_of([once, extra, stores, versions()]),
         ),
     ]
     for part in airflow_parts(settings):

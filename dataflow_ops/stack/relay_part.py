@@ -10,6 +10,7 @@ from typing import Final
 from dataflow_ops.pipeline.webhooks import VARIABLE, file_of, load_webhooks
 from dataflow_ops.stack.components import POSTGRES, PREPARE, RELAY
 from dataflow_ops.stack.environment import inherited
+from dataflow_ops.stack.plan import versions
 from dataflow_ops.stack.processes import Component, digest_of
 from dataflow_ops.stack.settings import StackSettings
 
@@ -19,7 +20,8 @@ ARGUMENTS: Final = ("-m", "dataflow_ops.stack.relay_process")
 def relay_part(settings: StackSettings, own: Mapping[str, str], shell: Mapping[str, str]) -> Component | None:
     """The component, or None where the home has no webhooks.
 
-    A changed file needs no restart: the relay takes it up itself. Other secrets do.
+    A changed file needs no restart: the relay takes it up itself. Other secrets and another
+    version of the program do.
 
     Args:
         settings: the settings file.
@@ -43,7 +45,7 @@ def relay_part(settings: StackSettings, own: Mapping[str, str], shell: Mapping[s
         command,
         {**inherited(shell), **own, **secrets, **file, "PYTHONUNBUFFERED": "1"},
         after=(PREPARE, POSTGRES),
-        digest=digest_of([command, dict(own), file, marks]),
+        digest=digest_of([command, dict(own), file, marks, versions()]),
     )
 
 

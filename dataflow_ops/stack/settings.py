@@ -124,7 +124,8 @@ class StackSettings(Section):
         start_timeout_s: how long ``up`` waits for all to be healthy.
         user: name of the first user, who may do everything.
         webhooks: whom the relay tells; None: what ``webhooks.yaml`` in the home says, if it is there.
-        object_store: whether the stack runs an object store of its own; None: where its program is there.
+        object_store: whether the stack runs an object store of its own; None: where its program is there, and
+            ``environment`` names no other.
         storage_root: where data sets are kept: ``s3://bucket/prefix`` or a folder; None: in the home.
         environment: further variables for every process, such as those that job files name.
     """

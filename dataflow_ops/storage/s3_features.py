@@ -21,6 +21,8 @@ _BODY: Final = b"probe: " + bytes(57)
 _UNKNOWN_CODES: Final = frozenset(
     "NotImplemented 501 InvalidArgument InvalidRequest MethodNotAllowed XNotImplemented 400 405".split()
 )
+_LATER: Final = frozenset(("RequestTimeout", "408", "429"))
+"""Refusals that say nothing of the body."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,26 +115,42 @@ def _put_parts(place: Place, key: str) -> None:
 
 
 def _refuses_garbled(place: Place, key: str) -> bool:
-    """Whether a body is refused that was changed on its way, as a broken network would."""
+    """Whether a body is refused that was changed on its way, as a broken network would.
+
+    No where that can't be told, since another fault stood in the way: then more is read back than need be.
+    """
     from botocore.exceptions import ClientError
 
     mine, sent = threading.get_ident(), 0
+    answers: list[Any] = []
 
     def garble(request: Any, **_: Any) -> None:
         nonlocal sent
         # The digest is in the headers by now. Other threads, which share the client, send what they mean; and
-        # so does the second try, which there is only where the first was refused.
+        # so do the tries after the first.
         if threading.get_ident() == mine:
             sent += 1
             if sent == 1:
                 request.body = io.BytesIO(_BODY[::-1])
 
-    events, event = place.client.meta.events, "before-send.s3.PutObject"
-    events.register(event, garble, unique_id=key)
+    def heard(parsed_response: Any, **_: Any) -> None:
+        if threading.get_ident() == mine:
+            answers.append(parsed_response or {})
+
+    def refused() -> bool:
+        status = answers[0].get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        return 400 <= status < 500 and answers[0].get("Error", {}).get("Code", "") not in _LATER
+
+    events = place.client.meta.events
+    listeners = (("before-send.s3.PutObject", garble), ("response-received.s3.PutObject", heard))
+    for event, listener in listeners:
+        events.register(event, listener, unique_id=f"{key} {event}")
     try:
         place.client.put_object(Bucket=place.bucket, Key=key, Body=_BODY, ContentMD5=body_digest(_BODY))
     except ClientError:
-        return True
+        if not refused():
+            raise
     finally:
-        events.unregister(event, garble, unique_id=key)
-    return sent > 1
+        for event, listener in listeners:
+            events.unregister(event, listener, unique_id=f"{key} {event}")
+    return refused()

@@ -269,14 +269,15 @@ def test_a_body_that_breaks_off_goes_on_where_it_broke(moto: S3Server, bucket: s
     assert len(cuts) >= 4
 
 
-def test_a_replaced_object_is_not_taken_up_where_another_broke(moto: S3Server) -> None:  # noqa: F811
+@pytest.mark.parametrize("size", [1_500_000, 1_000])
+def test_a_replaced_object_is_not_taken_up_where_another_broke(moto: S3Server, size: int) -> None:  # noqa: F811
     client, bucket = moto.client, moto.bucket()
     client.put_object(Bucket=bucket, Key="k", Body=bytes(1_500_000))
     host, _, port = moto.endpoint.removeprefix("http://").partition(":")
 
     def replace(**_: object) -> None:
         if cuts:
-            client.put_object(Bucket=bucket, Key="k", Body=b"1" * 1_500_000)
+            client.put_object(Bucket=bucket, Key="k", Body=b"1" * size)
 
     with cutting((host, int(port)), after=600_000) as (endpoint, cuts):
         broken = client_for(S3Access(endpoint, "", None, KEY, SECRET))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -50,6 +51,20 @@ def test_bytes_without_a_mark_are_only_stored(raw: RawStore) -> None:
 def test_bytes_that_are_gone_are_not_known(raw: RawStore, blobs: BlobStore) -> None:
     location, _, _ = raw.store([b"bytes"], "one")
     blobs.delete(location)
+    assert raw.known("one") == ""
+
+
+def test_a_mark_that_goes_meanwhile_is_none(
+    raw: RawStore, blobs: BlobStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw.store([b"bytes"], "one")
+    read = blobs.read
+
+    def late(uri: str, *more: Any) -> bytes:
+        blobs.delete(uri)
+        return read(uri, *more)
+
+    monkeypatch.setattr(blobs, "read", late)
     assert raw.known("one") == ""
 
 

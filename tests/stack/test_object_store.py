@@ -8,13 +8,17 @@ import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
+from dataflow_ops.clients.s3 import S3Access
 from dataflow_ops.errors import ConfigError, StackError
 from dataflow_ops.pipeline.home import open_home
 from dataflow_ops.stack import control, object_store, plan, processes
 from dataflow_ops.stack.components import PREPARE, STORE, stages
+from dataflow_ops.stack.compose import compose
 from dataflow_ops.stack.environment import connection, environment, local_places
 from dataflow_ops.stack.health import answers
 from dataflow_ops.stack.keys import load_keys
@@ -61,6 +65,12 @@ def test_who_needs_it_waits_for_it_and_it_ends_after_them(tmp_path: Path) -> Non
     assert set(order) == set(parts)
 
 
+def test_its_bucket_is_made_where_the_rest_was_prepared_before(tmp_path: Path) -> None:
+    _, before = built(StackSettings(), None, tmp_path)
+    _, after = built(StackSettings(), "weed", tmp_path)
+    assert after[PREPARE].digest != before[PREPARE].digest
+
+
 def test_it_is_named_where_it_must_be_there_and_is_not(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -78,6 +88,49 @@ def test_the_users_own_server_wins(tmp_path: Path) -> None:
     assert own["DATAFLOW_ROOT"] == "s3://corpus/x"
     with pytest.raises(ValueError, match="storage_root"):
         StackSettings(storage_root="relative/folder")
+
+
+@pytest.mark.parametrize(
+    ("said", "there"),
+    [
+        ({}, True),
+        ({"object_store": False}, False),
+        ({"environment": {"DATAFLOW_S3_ENDPOINT": "http://10.1.1.1:9000"}}, False),
+        ({"environment": {"DATAFLOW_S3_ENDPOINT": "http://10.1.1.1:9790"}, "object_store": True}, True),
+    ],
+)
+def test_beside_another_server_there_is_none_in_either_form(
+    said: dict[str, Any], there: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(object_store.sys, "executable", str(tmp_path / "python"))
+    (tmp_path / "weed").touch()
+    settings = StackSettings.model_validate(said)
+    assert (find_weed(settings) is not None) == there
+    document = yaml.safe_load(compose(settings))
+    assert (STORE in document["services"]) == there
+    assert ("object-data" in document["volumes"]) == there
+    assert (STORE in document["services"][PREPARE]["depends_on"]) == there
+    # Without it nobody makes its bucket elsewhere, with its credentials.
+    assert ("DATAFLOW_STACK_BUCKET" in document["x-environment"]) == there
+    assert ("AWS_ACCESS_KEY_ID" in document["x-environment"]) == there
+
+
+def test_a_command_line_reaches_another_server_as_the_stack_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = {
+        "DATAFLOW_S3_ENDPOINT": "http://10.1.1.1:9000",
+        "DATAFLOW_S3_REGION": "here",
+        "DATAFLOW_S3_PATH_STYLE": "false",
+    }
+    for name in (*mine, "DATAFLOW_ROOT", "DATAFLOW_STATE_URL", "AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    own, _ = built(StackSettings(environment=mine, storage_root="s3://corpus/x"), None, tmp_path)
+    note = {**connection(own), "state_url": f"sqlite:///{tmp_path / 'state.db'}"}
+    write_json(Layout(tmp_path).connect, note)
+    root = open_home(tmp_path).root
+    assert isinstance(root, S3Root)
+    assert root.access == S3Access("http://10.1.1.1:9000", "here", False)
 
 
 def test_its_secrets_stand_in_no_command_line(tmp_path: Path) -> None:

@@ -50,7 +50,9 @@ def test_a_file_elsewhere(tmp_path: Path) -> None:
     assert _part(tmp_path, DATAFLOW_WEBHOOKS=str(other)).environment["DATAFLOW_WEBHOOKS"] == str(other)
 
 
-def test_another_secret_needs_a_restart_and_another_file_none(tmp_path: Path) -> None:
+def test_another_secret_or_version_needs_a_restart_and_another_file_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / "webhooks.yaml"
     file.write_text(_FILE, encoding="utf-8")
     first = _part(tmp_path)
@@ -58,6 +60,8 @@ def test_another_secret_needs_a_restart_and_another_file_none(tmp_path: Path) ->
     file.write_text(_FILE.replace("run.*", "version.*"), encoding="utf-8")
     assert _part(tmp_path).digest == first.digest
     assert _part(tmp_path, DESK_SECRET="another-secret-of-16").digest != first.digest
+    monkeypatch.setattr("dataflow_ops.__version__", "0.0.0.other")
+    assert _part(tmp_path).digest != first.digest
 
 
 def test_a_secret_that_is_not_set_is_told_before_anything_starts(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import pickle
 import signal
 import socket
@@ -20,6 +21,7 @@ from typing import Any
 import httpx
 import pyarrow as pa
 import pytest
+from botocore.awsrequest import AWSResponse
 
 from dataflow_ops.clients.s3 import access_from_environment, split_url
 from dataflow_ops.engine.scratch import sweep_scratch
@@ -201,6 +203,27 @@ class TestOnMoto(S3Contract):
             client.meta.events.unregister("before-send.s3.PutObject", garble)
         assert blobs.stat("data/a") is None
         self.publish(blobs, "data/a", b"correct")
+
+    def test_a_fault_during_the_trial_is_no_refusal(self, blobs: BlobStore) -> None:
+        assert isinstance(blobs, S3Store)
+        client, _, _ = self.raw(blobs)
+        faults: list[str] = []
+
+        def fault(request: Any, **_: Any) -> Any:
+            if "_garbled" not in request.url or faults:
+                return None
+            faults.append(request.url)
+            raw = io.BytesIO(b"")
+            raw.stream = lambda *_, **__: iter([b""])  # type: ignore[attr-defined]
+            return AWSResponse(request.url, 503, {}, raw)
+
+        client.meta.events.register("before-send.s3.PutObject", fault)
+        try:
+            found = blobs.features(afresh=True)
+        finally:
+            client.meta.events.unregister("before-send.s3.PutObject", fault)
+        assert faults
+        assert not found.checks_bodies
 
 
 @pytest.mark.s3
