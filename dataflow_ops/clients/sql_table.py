@@ -68,6 +68,7 @@ class SqlTable:
         self._keys: list[sa.ColumnClause[Any]] = [sa.column(name) for name in key]
         self._from = _from(table, query)
         self._sleep = sleep
+        self._names: list[str] | None = None
 
     def close(self) -> None:
         """Give the connection back."""
@@ -75,8 +76,10 @@ class SqlTable:
 
     def names(self) -> list[str]:
         """See :class:`~dataflow_ops.layers.ingest.outside.Table`."""
-        nothing = sa.select(sa.text("*")).select_from(self._from).where(sa.false())
-        return self._asked(lambda c: list(c.execute(nothing).keys()))
+        if self._names is None:
+            nothing = sa.select(sa.text("*")).select_from(self._from).where(sa.false())
+            self._names = self._asked(lambda c: list(c.execute(nothing).keys()))
+        return self._names
 
     def highest(self) -> Key | None:
         """See :class:`~dataflow_ops.layers.ingest.outside.Table`."""

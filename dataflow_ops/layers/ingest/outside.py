@@ -21,7 +21,7 @@ class Table(Protocol):
     """
 
     def names(self) -> Sequence[str]:
-        """Its columns."""
+        """Its columns, as they were when this was first asked."""
 
     def highest(self) -> Key | None:
         """The highest key of all; None where there are no rows."""

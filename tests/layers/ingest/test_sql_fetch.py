@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dataflow_ops import media
+from dataflow_ops.clients.sql_table import SqlTable
 from dataflow_ops.job_file import parse_job
 from dataflow_ops.layers.ingest.discover import DiscoverStep
 from dataflow_ops.layers.ingest.fetch import FetchStep
@@ -146,6 +147,24 @@ def test_a_range_is_read_once(theirs: Database, tmp_path: Path, version: str) ->
     ]
     assert [f["path"] for f in again] == [f["path"] for f in first]
     assert asked == [new["path"] for new, old in zip(again, first, strict=True) if new != old]
+    assert len(asked) == 1
+
+
+def test_the_columns_are_asked_for_once(
+    theirs: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs.fill(200)
+    listing = list_sources(theirs.job(), OUTSIDE)
+    asked: list[object] = []
+    real = SqlTable._asked
+
+    def counted(table: SqlTable, ask: Any) -> Any:
+        asked.append(ask)
+        return real(table, ask)
+
+    monkeypatch.setattr(SqlTable, "_asked", counted)
+    files, _, _ = fetch_listed(theirs.job(), listing, tmp_path)
+    assert len(files) > 5
     assert len(asked) == 1
 
 

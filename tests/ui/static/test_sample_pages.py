@@ -321,6 +321,24 @@ def test_what_another_try_can_not_help_ends_it() -> None:
     assert (stopped["tries"], stopped["end"]) == (1, stopped["PART"])
 
 
+def test_a_file_that_was_written_anew_goes_on_with_no_upload_of_the_old_bytes() -> None:
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed")
+    script = f"""
+import {{ goesOn }} from {json.dumps((STATIC / "samples" / "sending.js").as_uri())};
+const one = {{ upload_id: "u", name: "a.jsonl", size: 9, created_at: 100.5 }};
+const file = {{ name: "a.jsonl", size: 9, lastModified: 99000 }};
+const of = (change) => goesOn({{ ...file, ...change }}, [one])?.upload_id ?? "";
+const found = [{{}}, {{ lastModified: 101000 }}, {{ size: 8 }}, {{ name: "b.jsonl" }}].map(of);
+process.stdout.write(JSON.stringify(found));
+"""
+    done = subprocess.run(
+        [node, "--input-type=module"], input=script, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert json.loads(done.stdout) == ["u", "", "", ""]
+
+
 def test_an_upload_that_was_cut_is_offered_to_go_on() -> None:
     uploads = {"uploads": [{"upload_id": "u", "name": "big.jsonl", "size": 200, "received": 50}]}
     props = {"dataset": "chat", "rights": MAY}

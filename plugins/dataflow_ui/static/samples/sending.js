@@ -32,3 +32,12 @@ export async function sendParts(file, received, { put, where, told, wait, stoppe
   }
   return offset;
 }
+
+/**
+ * The upload that the choice of `file` goes on with, if any: of that name and size, and begun after the file was last
+ * written. One that was written anew has other bytes, and the first ones of the old are there already.
+ */
+export const goesOn = (file, uploads) =>
+  uploads.find(
+    (one) => one.name === file.name && one.size === file.size && file.lastModified <= one.created_at * 1000,
+  );

@@ -11,7 +11,7 @@ import { Panel } from "../kit/panel.js";
 import { Pulse, SLOW_MS, usePoll } from "../kit/poll.js";
 import { Select } from "../kit/select.js";
 import { Name } from "../kit/words.js";
-import { sendParts } from "./sending.js";
+import { goesOn, sendParts } from "./sending.js";
 
 const FORMATS = ["", "messages", "sharegpt", "instruction"];
 const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -62,7 +62,7 @@ export function Upload({ dataset, rights }) {
     const told = (change) => gone.current || setState((old) => ({ ...old, ...change }));
     told({ busy: true, name: file.name, size: file.size, sent: 0, error: null, done: null });
     try {
-      const known = (open.data?.uploads ?? []).find((one) => one.name === file.name && one.size === file.size);
+      const known = goesOn(file, open.data?.uploads ?? []);
       const begun = known ?? (await post("samples/uploads", { dataset, name: file.name, size: file.size }));
       const upload = begun.upload_id;
       const received = await sendParts(file, begun.received, {
