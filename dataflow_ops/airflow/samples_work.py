@@ -169,14 +169,15 @@ class SampleWork(BaseOperator):
         if task.state == "CANCELLED":
             raise AirflowFailException(f"{task.task_id}: {task.error_message}; what it wrote stays")
         if task.state == "PAUSED":
-            self._wait(task.dataset, task.task_id, f"Paused; go on: dataflow samples resume {task.task_id}")
+            self._hold(asked.store, task.dataset, task.task_id)
+            self._wait(task.dataset, task.task_id, f"{task.task_id} was paused, and may go on")
         self.log.info("%s is done: %s", task.task_id, dict(task.counts))
         return task
 
     def _hold(self, store: SampleStore, dataset: str, task_id: str) -> None:
         flag = store.paused(task_id, dataset)
         if flag is not None:
-            self._wait(dataset, task_id, f"Not begun: {flag.told}")
+            self._wait(dataset, task_id, f"{task_id} is {flag.told}")
 
     def _let(self, task: SampleTask) -> None:
         """Wait where somebody who is alive works on it: another run, or a worker thought lost."""

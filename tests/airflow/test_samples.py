@@ -299,7 +299,9 @@ def test_two_runs_share_one_task(samples: Samples, server: ModelServer) -> None:
     assert len(server.calls) == 30
 
 
-def test_a_worker_that_was_killed_is_not_waited_for(samples: Samples, server: ModelServer) -> None:
+def test_a_worker_that_was_killed_is_not_waited_for(
+    samples: Samples, server: ModelServer, capsys: pytest.CaptureFixture[str]
+) -> None:
     dead = subprocess.run(
         [sys.executable, "-c", "from dataflow_ops.engine.context import owner_name; print(owner_name())"],
         capture_output=True,
@@ -312,6 +314,7 @@ def test_a_worker_that_was_killed_is_not_waited_for(samples: Samples, server: Mo
         at_call(server, 15, lambda: store.set_pause("dataset", "chat", "li"))
         with pytest.raises(TaskDeferred):
             run.task("augment")
+        assert "paused by li, with all runs of chat. The slot is free" in capsys.readouterr().out
         store.clear_pause("dataset", "chat", "li")
         [task] = store.sample_tasks("chat", "augment")
         # As a process leaves it that was killed: held for an hour by somebody who is not there any more.

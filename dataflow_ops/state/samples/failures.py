@@ -178,14 +178,16 @@ def reopen_task(connection: sa.Connection, db: Database, task_id: str) -> bool:
     waiting = sa.select(_c.request_key).where(_c.task_id == task_id, _c.state == "REQUEUED").limit(1)
     t = sample_task.c
     where = (t.task_id == task_id, t.state == "SUCCESS")
-    if connection.execute(sa.select(t.epoch).where(*where).with_for_update()).one_or_none() is None:
+    task = connection.execute(sa.select(t.kind, t.dataset).where(*where).with_for_update()).one_or_none()
+    if task is None:
         return False
     if connection.execute(waiting).one_or_none() is None:
         return False
     connection.execute(
         sa.update(sample_task).where(*where).values(state=move("SUCCESS", "ghost"), updated_at=db.now)
     )
-    emit(connection, db, "sample_task.pending", task_id, {"why": "failures wait to be asked again"})
+    told = {"kind": task.kind, "dataset": task.dataset, "why": "failures wait to be asked again"}
+    emit(connection, db, "sample_task.pending", task_id, told)
     return True
 
 

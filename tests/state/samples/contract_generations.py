@@ -195,6 +195,9 @@ class GenerationsContract(SampleCase):
         assert reopened()
         assert not reopened()
         assert store.sample_task("t").state == "PENDING"
+        event = store.pending_events()[-1]
+        assert event.topic == "sample_task.pending"
+        assert (event.payload["kind"], event.payload["dataset"]) == ("augment", "chat")
 
     def test_targets(self, store: SampleStore) -> None:
         put_file(store, "f1")
